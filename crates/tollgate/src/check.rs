@@ -7,7 +7,7 @@ use tollgate_rls::LoadOptions;
 
 pub(crate) fn command() -> Command {
     Command::new("check")
-        .about("Read rate limit rules and say whether they are valid")
+        .about("Check rate limit rules and report every mistake")
         .arg(rules_arg())
         .arg(
             Arg::new("counter-keys")
@@ -15,7 +15,7 @@ pub(crate) fn command() -> Command {
                 .value_name("KEYS")
                 .value_parser(["own", "envoy"])
                 .default_value("own")
-                .help("Whose counters must be able to hold the limits, as with serve"),
+                .help("Kind of counters that must be able to hold the limits, as with serve"),
         )
 }
 

@@ -15,21 +15,20 @@ use tollgate_rls::{
 /// Exit code where more was denied than may be; that of a gate that failed.
 const TOO_MUCH: u8 = 2;
 
-const ABOUT: &str =
-    "Say whom rules would have denied among recorded requests, and which limits would have suited";
+const ABOUT: &str = "Run recorded requests through rules: who would have been denied, and which limits would have fitted";
 
 const LINES: &str = "\
-Lines are JSON, or those of access logs: the common and combined formats of Apache and nginx, Envoy's default format. Where the first \
-line of a file names columns, one of them that of the time, the others are rows below (CSV, also with semicolons or tabs). What gzip has \
-packed is unpacked.
+Each line is JSON or a line of an access log: the common and combined formats of Apache and nginx, or Envoy's default format. If the first \
+line of a file names columns, one of them the time, the lines below it are rows (CSV, also with semicolons or tabs). Gzipped files \
+are unpacked.
 
-JSON that has `descriptors` (and `domain`, `hitsAddend`) is a request as POST /json takes it, with a `time` beside. For other lines \
---descriptor says what a service would have been asked, in fields of the line: columns, those of the JSON with dots into objects, or of the access \
+JSON with `descriptors` (and `domain`, `hitsAddend`) is a request as POST /json takes it, plus a `time`. For other lines, \
+--descriptor says what a service would have been asked, in terms of their fields: columns, JSON fields with dots for nested objects, or those of an access \
 log: method, uri, path, status, user_agent, remote_addr, remote_user, referer, x_forwarded_for, request_id, authority. A `duration` (seconds) \
-says when a request gives back its place under a limit on concurrency; without one it does when its lease ends. A line that is a request which \
-a service would not answer is left out, as one that is none.
+says when a request frees its place under a concurrency limit; without one, it does when its lease expires. Lines that are not requests, or \
+requests that a service would not answer, are skipped.
 
-What other limits would have denied is told of each limit as if it were the only one.
+What other limits would have denied is reported for each limit as if it were the only one.
 
   tollgate replay rules --descriptor user={remote_user} access.log
   tollgate replay rules --descriptor user={jwt.sub},path={path} access.log.*.gz
@@ -45,7 +44,7 @@ pub(crate) fn command() -> Command {
                 .value_name("FILE")
                 .action(ArgAction::Append)
                 .value_parser(value_parser!(PathBuf))
-                .help("Recorded requests, a line each [default: standard input]"),
+                .help("Recorded requests, one per line [default: standard input]"),
         )
         .arg(
             Arg::new("descriptor")
@@ -53,46 +52,46 @@ pub(crate) fn command() -> Command {
                 .value_name("KEY={FIELD},...")
                 .action(ArgAction::Append)
                 .value_parser(value_parser!(DescriptorTemplate))
-                .help("A descriptor of every request whose line has the fields; repeatable"),
+                .help("Descriptor of every request whose line has these fields; repeatable"),
         )
         .arg(
             Arg::new("domain")
                 .long("domain")
                 .value_name("DOMAIN")
-                .help("Domain of requests that name none [default: that of the rules, if it is one]"),
+                .help("Domain of requests that name none [default: the domain of the rules, if there is only one]"),
         )
         .arg(
             Arg::new("time")
                 .long("time")
                 .value_name("FIELD")
-                .help("Field of JSON, or the column, that has the time [default: time, timestamp, @timestamp, ts, start_time, time_local or time_iso8601]"),
+                .help("JSON field or column with the time [default: time, timestamp, @timestamp, ts, start_time, time_local or time_iso8601]"),
         )
         .arg(
             Arg::new("against")
                 .long("against")
                 .value_name("RULES")
                 .value_parser(value_parser!(PathBuf))
-                .help("Other rules, such as those in force: which requests are newly denied or allowed"),
+                .help("Other rules to compare with, such as those in force: which requests are newly denied or allowed"),
         )
         .arg(
             Arg::new("at-most")
                 .long("at-most")
                 .value_name("PERCENT")
                 .value_parser(percent)
-                .help("Exit with 2 when more of the requests are denied"),
+                .help("Exit with 2 when more than this percentage of the requests is denied"),
         )
         .arg(
             Arg::new("max-requests")
                 .long("max-requests")
                 .value_name("N")
                 .value_parser(value_parser!(u32).range(1..))
-                .help(format!("Most requests that are read [default: {DEFAULT_MAX_REQUESTS}]")),
+                .help(format!("Most requests to read [default: {DEFAULT_MAX_REQUESTS}]")),
         )
         .arg(
             Arg::new("json")
                 .long("json")
                 .action(ArgAction::SetTrue)
-                .help("Print one object of JSON"),
+                .help("Print one JSON object"),
         )
 }
 
@@ -181,5 +180,5 @@ fn percent(text: &str) -> Result<f64, String> {
     let percent = number
         .ok()
         .filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "it is no percentage from 0 to 100".to_owned())
+    percent.ok_or_else(|| "it is not a percentage from 0 to 100".to_owned())
 }

@@ -29,17 +29,17 @@ pub(crate) fn command() -> Command {
     let file = Arg::new("file")
         .value_name("FILE")
         .conflicts_with("config")
-        .help("The same as --config FILE, as redis-server takes it");
+        .help("The same as --config FILE, in the form that redis-server takes");
     let user = Arg::new("user")
         .long("user")
         .value_name("NAME RULES")
         .action(ArgAction::Append)
-        .help("A user and its rules, as in a line of the file; may be given several times");
+        .help("ACL user and its rules, as in a `user` line of the file; repeatable");
     let version = Arg::new("version")
         .short('v')
         .long("version")
         .action(ArgAction::SetTrue)
-        .help("Print the version in the form of redis-server, whose release it names first");
+        .help("Print the version in the format of redis-server, with the Redis version first");
     let settings = TABLE.iter().map(|setting| {
         let default = if setting.default.is_empty() {
             String::new()
@@ -58,7 +58,7 @@ pub(crate) fn command() -> Command {
     });
     Command::new("serve")
         .about("Run the store, and with --rules the rate limit service")
-        .after_help("Every flag is also a line of the configuration file and an environment variable: TOLLGATE_PORT for --port.")
+        .after_help("Every flag can also be a line of the configuration file or an environment variable, such as TOLLGATE_PORT for --port.")
         .arg(config)
         .arg(file)
         .arg(user)

@@ -39,9 +39,8 @@ const fn ignored(name: &'static str, default: &'static str, why: &'static str) -
     }
 }
 
-const NO_MEMCACHED: &str = "no memcached is asked";
-const ALWAYS_POOLED: &str =
-    "each thread's requests share its connections, whose commands go out together";
+const NO_MEMCACHED: &str = "there is no memcached backend";
+const ALWAYS_POOLED: &str = "the requests of a thread share its connections and are pipelined";
 
 /// Every variable of envoyproxy/ratelimit, by group.
 pub const VARIABLES: &[(&str, &[Variable])] = &[
@@ -57,17 +56,17 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "GRPC_UDS",
                 "",
-                "path of a unix socket for gRPC, in the place of its port",
+                "path of a unix socket for gRPC, instead of its port",
             ),
             used(
                 "GRPC_MAX_CONNECTION_AGE",
                 "24h",
-                "age at which the peer of a connection is asked to open another, give or take a tenth; 0 for none",
+                "age at which the client of a connection is asked to open a new one, plus or minus a tenth; 0 for none",
             ),
             used(
                 "GRPC_MAX_CONNECTION_AGE_GRACE",
                 "1h",
-                "how long calls under way may take then; 0 for as long as they do",
+                "how long calls in progress may still take then; 0 for no limit",
             ),
         ],
     ),
@@ -78,18 +77,18 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "GRPC_SERVER_TLS_CERT",
                 "",
-                "certificate, PEM; taken up when it changes",
+                "certificate, PEM; reloaded when it changes",
             ),
             used("GRPC_SERVER_TLS_KEY", "", "private key, PEM"),
             used(
                 "GRPC_CLIENT_TLS_CACERT",
                 "",
-                "authority of clients, who must then show a certificate",
+                "CA of client certificates, PEM; clients must then present one",
             ),
             used(
                 "GRPC_CLIENT_TLS_SAN",
                 "",
-                "name that clients' certificates must be for",
+                "name that client certificates must be issued for",
             ),
         ],
     ),
@@ -99,12 +98,12 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "LOG_LEVEL",
                 "WARN",
-                "the least level of lines: trace, debug, info, warn, error, fatal or panic; `loglevel` where it is not given",
+                "the lowest level that is logged: trace, debug, info, warn, error, fatal or panic; `loglevel` applies if it is not set",
             ),
             used(
                 "LOG_FORMAT",
                 "text",
-                "json for objects, anything else for pairs; the lines of the store have that form, too",
+                "json for JSON objects, anything else for key=value pairs; the store's lines have the same form",
             ),
         ],
     ),
@@ -114,34 +113,34 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "CONFIG_TYPE",
                 "FILE",
-                "FILE, or GRPC_XDS_SOTW: a management server gives the rules",
+                "FILE, or GRPC_XDS_SOTW: a management server supplies the rules",
             ),
             used(
                 "FORCE_START_WITHOUT_INITIAL_CONFIG",
                 "false",
-                "starts and waits for rules; where a management server gives them the service waits in any case, and is healthy meanwhile only with this",
+                "starts and waits for rules; with a management server the service waits in any case, and is healthy meanwhile only with this",
             ),
             used(
                 "MERGE_DOMAIN_CONFIG",
                 "false",
-                "files of one domain count together; otherwise a second one is an error",
+                "files of the same domain are merged; otherwise a second one is an error",
             ),
             used(
                 "RUNTIME_ROOT",
                 "/srv/runtime_data/current",
-                "rules are all files below ROOT/SUBDIRECTORY/APPDIRECTORY",
+                "rules are in all files below ROOT/SUBDIRECTORY/APPDIRECTORY",
             ),
             used("RUNTIME_SUBDIRECTORY", "", "see RUNTIME_ROOT"),
             used("RUNTIME_APPDIRECTORY", "config", "see RUNTIME_ROOT"),
             used(
                 "RUNTIME_IGNOREDOTFILES",
                 "false",
-                "leaves out files and folders whose names begin with a dot; two dots are left out in any case",
+                "skips files and folders whose names begin with a dot; names that begin with two dots are skipped in any case",
             ),
             ignored(
                 "RUNTIME_WATCH_ROOT",
                 "true",
-                "the files themselves are looked at every second",
+                "the files themselves are checked every second",
             ),
         ],
     ),
@@ -151,12 +150,12 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "CONFIG_GRPC_XDS_NODE_ID",
                 "default",
-                "what the server knows this service as",
+                "node ID under which the server knows this service",
             ),
             used(
                 "CONFIG_GRPC_XDS_NODE_METADATA",
                 "",
-                "what else the server is told of this service, as name=value,…",
+                "node metadata sent to the server, as name=value,…",
             ),
             used(
                 "CONFIG_GRPC_XDS_SERVER_URL",
@@ -166,7 +165,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL",
                 "3s",
-                "time between attempts to connect, half of it more or less",
+                "time between attempts to connect, plus or minus half of it",
             ),
             used(
                 "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS",
@@ -181,39 +180,39 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "CONFIG_GRPC_XDS_CLIENT_TLS_CERT",
                 "",
-                "certificate to show, PEM; read again for each connection, as its key and the authority are",
+                "client certificate, PEM; read again for each connection, like its key and the CA",
             ),
             used("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "", "its key, PEM"),
             used(
                 "CONFIG_GRPC_XDS_SERVER_TLS_CACERT",
                 "",
-                "authority to trust beside the system's, PEM",
+                "CA to trust in addition to the system's, PEM",
             ),
             used(
                 "CONFIG_GRPC_XDS_SERVER_TLS_SAN",
                 "",
-                "name that the server's certificate must be for; the host of its address where it is not given",
+                "name that the server's certificate must be issued for; if it is not set, the host of its address",
             ),
             used(
                 "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL",
                 "10s",
-                "time after the failure of a stream before the next, and the least of all",
+                "initial, and shortest, time between the failure of a stream and the next attempt",
             ),
             used("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s", "the longest"),
             used(
                 "XDS_CLIENT_BACKOFF_RANDOM_FACTOR",
                 "0.5",
-                "what the time grows by with each failure, above 1",
+                "growth of that time with each failure, in addition to 1",
             ),
             used(
                 "XDS_CLIENT_BACKOFF_JITTER",
                 "true",
-                "the time is anywhere between the first and what it has grown to",
+                "the time is random between the initial one and what it has grown to",
             ),
             used(
                 "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
                 "",
-                "longest response, which holds all rules; 4 MiB where it is not given",
+                "largest response, which contains all rules; 4 MiB if it is not set",
             ),
         ],
     ),
@@ -227,37 +226,41 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "USE_DOG_STATSD",
                 "false",
-                "sends to DogStatsD in its place: by UDP, with EXTRA_TAGS in its form",
+                "sends to DogStatsD instead: over UDP, with EXTRA_TAGS in its format",
             ),
-            ignored("USE_DOG_STATSD_MOGRIFIERS", "", "names go out as they are"),
+            ignored(
+                "USE_DOG_STATSD_MOGRIFIERS",
+                "",
+                "names are sent as they are",
+            ),
             used(
                 "EXTRA_TAGS",
                 "",
                 "tags of every metric sent to statsd, as name:value,…",
             ),
-            used("STATS_FLUSH_INTERVAL", "10s", "time between two sendings"),
+            used("STATS_FLUSH_INTERVAL", "10s", "time between two flushes"),
             ignored(
                 "GOSTATS_FLUSH_INTERVAL_SECONDS",
                 "5",
-                "STATS_FLUSH_INTERVAL counts, as with envoyproxy/ratelimit",
+                "STATS_FLUSH_INTERVAL applies, as in envoyproxy/ratelimit",
             ),
             ignored(
                 "GOSTATS_LOGGING_SINK_DISABLED",
                 "false",
-                "counters are not written into the log",
+                "counters are never written to the log",
             ),
             used("DISABLE_STATS", "false", "sends nothing"),
             used(
                 "USE_PROMETHEUS",
                 "false",
-                "a port for Prometheus alone; /metrics of the HTTP port is there in any case",
+                "opens a separate port for Prometheus; /metrics on the HTTP port is there in any case",
             ),
             used("PROMETHEUS_ADDR", ":9090", "its address"),
             used("PROMETHEUS_PATH", "/metrics", "its path"),
             ignored(
                 "PROMETHEUS_MAPPER_YAML",
                 "",
-                "names and labels are those of the default mapper",
+                "names and labels are those of the default mapping",
             ),
             ignored(
                 "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS",
@@ -272,12 +275,12 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "EXPIRATION_JITTER_MAX_SECONDS",
                 "300",
-                "most seconds, at random, that counters are kept beyond their windows, with `--counter-keys envoy`; counts with --rules as well",
+                "longest random time, in seconds, for which counters are kept beyond their windows, with `--counter-keys envoy`; applies with --rules as well",
             ),
             used(
                 LOCAL_CACHE,
                 "0",
-                "most bytes for limits that are over, of which a store elsewhere is not asked again until they can pass; counts with --rules as well",
+                "most bytes for exhausted limits, about which a remote store is not asked again until they can pass; applies with --rules as well",
             ),
             used(
                 "NEAR_LIMIT_RATIO",
@@ -287,32 +290,32 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "CACHE_KEY_PREFIX",
                 "",
-                "what counters' keys begin with, with `--counter-keys envoy`; counts with --rules as well",
+                "prefix of counter keys, with `--counter-keys envoy`; applies with --rules as well",
             ),
             used(
                 "BACKEND_TYPE",
                 "redis",
-                "redis counts at REDIS_URL, also where only that is given; with neither the store of this process counts, and with memcache too, which a line of the log says: replicas then count apart",
+                "redis counts at REDIS_URL, also if only that is set; without either, and with memcache, the store of this process counts and replicas count separately (with memcache the log says so)",
             ),
             used(
                 "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
                 "false",
-                "reads counters first and counts only what is over, with `--counter-keys envoy`; counts with --rules as well",
+                "reads counters first and counts only what is over, with `--counter-keys envoy`; applies with --rules as well",
             ),
             used(
                 "SHADOW_MODE",
                 "false",
-                "denies nothing; counts with --rules as well",
+                "denies nothing; applies with --rules as well",
             ),
             used(
                 "QUOTA_MODE",
                 "false",
-                "every limit is a quota; counts with --rules as well",
+                "every limit is a quota; applies with --rules as well",
             ),
             used(
                 "RESPONSE_DYNAMIC_METADATA",
                 "false",
-                "responses describe their request; counts with --rules as well",
+                "responses describe their request; applies with --rules as well",
             ),
         ],
     ),
@@ -322,7 +325,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "LIMIT_RESPONSE_HEADERS_ENABLED",
                 "false",
-                "three headers of the tightest limit; counts with --rules as well",
+                "three headers for the tightest limit; applies with --rules as well",
             ),
             used("LIMIT_LIMIT_HEADER", "RateLimit-Limit", "name of the first"),
             used(
@@ -339,12 +342,12 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED",
                 "false",
-                "without rules the service is not healthy; with --rules always so",
+                "without rules the service is not healthy; always on with --rules",
             ),
             used(
                 "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION",
                 "false",
-                "with its store down the service is not healthy, unless every rule says by on_error what happens then; with --rules always so",
+                "with its store down the service is not healthy, unless every rule has an on_error for that; always on with --rules",
             ),
         ],
     ),
@@ -356,26 +359,26 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "REDIS_URL",
                 "/var/run/nutcracker/ratelimit.sock",
-                "host:port, or path of the socket; master,host:port,… of Sentinels; host:port,… of a cluster; hosts may be written redis://user:password@host:port/database",
+                "host:port, or path of the socket; master,host:port,… for Sentinel; host:port,… for a cluster; hosts may be written redis://user:password@host:port/database",
             ),
             used(
                 "REDIS_POOL_SIZE",
                 "10",
-                "connections of all threads together, at least one each and at most 1,024; where it is not given, one each",
+                "connections of all threads together, at least one each and at most 1,024; if it is not set, one each",
             ),
             used("REDIS_AUTH", "", "password, or user:password"),
             used("REDIS_TLS", "false", "TLS to the store"),
-            used("REDIS_TLS_CLIENT_CERT", "", "certificate to show, PEM"),
+            used("REDIS_TLS_CLIENT_CERT", "", "client certificate, PEM"),
             used("REDIS_TLS_CLIENT_KEY", "", "its key, PEM"),
             used(
                 "REDIS_TLS_CACERT",
                 "",
-                "authority to trust, PEM; the system's where it is not given",
+                "CA to trust, PEM; if it is not set, the system's",
             ),
             used(
                 "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
                 "false",
-                "the store's certificate may be for any name",
+                "the store's certificate may be for any host name",
             ),
             ignored("REDIS_PIPELINE_WINDOW", "0", ALWAYS_POOLED),
             ignored("REDIS_PIPELINE_LIMIT", "0", ALWAYS_POOLED),
@@ -388,23 +391,23 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "REDIS_TIMEOUT",
                 "10s",
-                "longest wait for a decision, at most 60s, as which 0 counts; half a second where it is not given",
+                "longest wait for a decision, at most 60s, and 0 means 60s; half a second if it is not set",
             ),
             ignored("REDIS_POOL_ON_EMPTY_BEHAVIOR", "WAIT", ALWAYS_POOLED),
             ignored(
                 "REDIS_STARTUP_INITIAL_INTERVAL",
                 "1s",
-                "the store need not be up at the start",
+                "the store need not be up at startup",
             ),
             ignored(
                 "REDIS_STARTUP_MAX_INTERVAL",
                 "30s",
-                "the store need not be up at the start",
+                "the store need not be up at startup",
             ),
             ignored(
                 "REDIS_STARTUP_MAX_ELAPSED_TIME",
                 "0",
-                "the store need not be up at the start",
+                "the store need not be up at startup",
             ),
         ],
     ),
@@ -414,7 +417,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "REDIS_PERSECOND",
                 "false",
-                "limits per second are counted in a Redis of their own; a request that has others too is decided on one after the other",
+                "limits per second are counted in a separate Redis; a request that also has other limits is decided on one store after the other",
             ),
             used("REDIS_PERSECOND_SOCKET_TYPE", "unix", "tcp or unix"),
             used(
@@ -478,7 +481,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "TRACING_ENABLED",
                 "false",
-                "sends a span of each decision to a collector of OpenTelemetry; counts with --rules as well, as all of these do",
+                "sends a span for each decision to an OpenTelemetry collector; applies with --rules as well, like all variables of this table",
             ),
             used(
                 "TRACING_SERVICE_NAME",
@@ -489,7 +492,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "TRACING_SERVICE_INSTANCE_ID",
                 "",
-                "service.instance.id; a random one where it is not given",
+                "service.instance.id; a random one if it is not set",
             ),
             used(
                 "TRACING_EXPORTER_PROTOCOL",
@@ -499,12 +502,12 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "TRACING_SAMPLING_RATE",
                 "1",
-                "share of calls that have a span, of those whose traceparent does not say",
+                "share of calls that have a span, among those whose traceparent does not decide",
             ),
             used(
                 "OTEL_EXPORTER_OTLP_ENDPOINT",
                 "",
-                "the collector, as http://host:port or https://host:port; over HTTP v1/traces goes behind it. http://localhost:4318, or :4317 for gRPC, where it is not given. This and the following have a form with OTLP_TRACES in their name, which goes before",
+                "the collector, as http://host:port or https://host:port; over HTTP, v1/traces is appended. If it is not set, http://localhost:4318, or :4317 for gRPC. This and the following variables have a form with OTLP_TRACES in their name, which takes precedence",
             ),
             used(
                 "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -514,7 +517,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "OTEL_EXPORTER_OTLP_INSECURE",
                 "false",
-                "true: no TLS to an endpoint of gRPC that is host:port alone",
+                "true: no TLS to a gRPC endpoint given as plain host:port",
             ),
             used(
                 "OTEL_EXPORTER_OTLP_HEADERS",
@@ -529,38 +532,38 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "OTEL_EXPORTER_OTLP_CERTIFICATE",
                 "",
-                "authority to trust beside the system's, PEM",
+                "CA to trust in addition to the system's, PEM",
             ),
             used(
                 "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
                 "",
-                "certificate to show, PEM",
+                "client certificate, PEM",
             ),
             used("OTEL_EXPORTER_OTLP_CLIENT_KEY", "", "its key, PEM"),
             used(
                 "OTEL_EXPORTER_OTLP_COMPRESSION",
                 "",
-                "gzip: requests are packed",
+                "gzip: requests are compressed",
             ),
             used(
                 "OTEL_RESOURCE_ATTRIBUTES",
                 "",
-                "what else the spans come from, as name=value,…",
+                "further resource attributes of the spans, as name=value,…",
             ),
             used(
                 "OTEL_BSP_SCHEDULE_DELAY",
                 "5000",
-                "longest time that a span waits for others, in milliseconds",
+                "longest time that a span waits to be batched, in milliseconds",
             ),
             used(
                 "OTEL_BSP_MAX_QUEUE_SIZE",
                 "2048",
-                "most spans that wait to be sent; what comes beyond is dropped, and counted",
+                "most spans waiting to be sent; further ones are dropped, and counted",
             ),
             used(
                 "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
                 "512",
-                "most spans of a request",
+                "most spans per request",
             ),
         ],
     ),

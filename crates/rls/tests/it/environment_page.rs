@@ -9,68 +9,68 @@ use tollgate_testkit::repo_root;
 const SHARING: &str = "
 ## Sharing counters with a running fleet
 
-With `--counter-keys envoy` (or `TOLLGATE_COUNTER_KEYS=envoy`) and a Redis behind `--backend` or at `REDIS_URL`, counters are those
+With `--counter-keys envoy` (or `TOLLGATE_COUNTER_KEYS=envoy`) and a Redis at `--backend` or `REDIS_URL`, Tollgate uses the counters
 of envoyproxy/ratelimit itself: the key is `CACHE_KEY_PREFIX`, `domain_key_value_…_` and the start of the window, and each
 request sends `INCRBY` and `EXPIRE` for each limit, in one pipeline. A fleet of envoyproxy/ratelimit and Tollgate then count in the
-same keys: a limit is that of all together, and services can be replaced one at a time. What holds is what holds there:
+same keys: all of them share each limit, and services can be replaced one at a time. The guarantees are those of envoyproxy/ratelimit:
 
-* Of a limit of L at most L units pass in a window, whoever asks, as long as Redis keeps the keys and the clocks of all services
-  agree; windows are those of each service's own clock.
-* A denied request counts too, and each limit counts for itself, also when another one denies: it is not all or nothing.
-  `STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT` reads first and then counts only what is over; between the two others may count.
-* `is_negative_hits` lowers a counter, never below 0, and passes always. It is the one thing that is a script.
-* Texts with underscores are not told apart, so that two descriptors may share a counter.
-* Rules that these counters cannot hold are refused when they are loaded, with file and line (`tollgate check --counter-keys envoy`
-  tells beforehand): other algorithms and periods, several `limits`, `concurrency`, `inherit`, `hot_key`. Reservations are refused
-  when they are asked for.
-* In metrics the hits of a request that crosses its limit are split as there: those that there was room for are not over.
+* Of a limit of L at most L units pass in a window over all services, as long as Redis keeps the keys and the clocks of the services
+  agree; each service derives windows from its own clock.
+* A denied request counts too, and each limit counts separately, even when another one denies: it is not all or nothing.
+  `STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT` reads first and then counts only what is over; others may count between the two steps.
+* `is_negative_hits` lowers a counter, never below 0, and always passes. It is the only operation that needs a script.
+* Values that contain underscores are ambiguous, so that two descriptors may share a counter.
+* Rules that these counters cannot express are refused when they are loaded, with file and line (`tollgate check --counter-keys envoy`
+  reports them beforehand): other algorithms and periods, several `limits`, `concurrency`, `inherit`, `hot_key`. Reservations are refused
+  when they are requested.
+* In metrics the hits of a request that crosses its limit are split as there: those that still fitted do not count as over the limit.
 
 ## Rules from a management server
 
-With `CONFIG_TYPE=GRPC_XDS_SOTW` rules come from a management server of xDS, as Envoy Gateway is one: resources of the type
-`ratelimit.config.ratelimit.v3.RateLimitConfig`, over the stream of the aggregated discovery service, all of them with each response.
+With `CONFIG_TYPE=GRPC_XDS_SOTW` rules come from an xDS management server such as Envoy Gateway: resources of the type
+`ratelimit.config.ratelimit.v3.RateLimitConfig`, over the stream of the aggregated discovery service, all of them in each response.
 
-* Rules that are valid are in force before the response is acknowledged. If one resource is not valid, the whole response is refused,
-  with the reason in the words of envoyproxy/ratelimit; the rules before stay, and `config_load_error` counts it.
-* While no server can be reached the rules stay, too. It is tried again at the intervals below, and told the version that was taken
-  last. The log has a line when trouble begins, and one when it is over.
-* Before the first rules requests are errors. With `FORCE_START_WITHOUT_INITIAL_CONFIG` the service is healthy meanwhile, unless
-  `HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED` is true as well; without it, it is not. No resources at all are rules, too: everything
+* Valid rules are in force before the response is acknowledged. If one resource is invalid, the whole response is rejected,
+  with the reason in the words of envoyproxy/ratelimit; the previous rules stay in force, and `config_load_error` counts it.
+* While no server can be reached, the rules stay in force as well. The service retries at the intervals below and tells the server which version it
+  accepted last. The log has one line when trouble begins and one when it is over.
+* Until the first rules arrive, requests are errors. With `FORCE_START_WITHOUT_INITIAL_CONFIG` the service is healthy meanwhile, unless
+  `HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED` is true as well; without it, it is not. A response without resources is valid, too: everything
   passes then.
-* `quota_mode` and `metadata` of descriptors count where the server gives them.
+* `quota_mode` and `metadata` of descriptors take effect if the server sets them.
 
 ## Local cache
 
-`LOCAL_CACHE_SIZE_IN_BYTES` lets each service remember limits that are over, so that the store is not asked about them again: with
-`--counter-keys envoy` until the window ends, as there, and with counters of our own for the wait that the store told, for whatever
-weighs as much. It holds for every rule without a `hot_key` of its own; places in use (`concurrency`) and reservations are always
-asked for. Nothing passes that the store would refuse. What the other limits of
-such a request have left is not asked for, and told as an estimate. What comes back before its time by way of another service
-(`is_negative_hits`, a reservation that is cancelled) or of the store's own commands is found when what is remembered is over.
+`LOCAL_CACHE_SIZE_IN_BYTES` lets each service remember limits that are exhausted, so that the store is not asked about them again. With
+`--counter-keys envoy` a limit is remembered until its window ends, as in envoyproxy/ratelimit; with Tollgate's own counters, for as long as the store said
+to wait, for requests of at least that cost. The cache applies to every rule without a `hot_key` of its own; concurrency limits and reservations always
+ask the store. Nothing passes that the store would refuse. For the other limits of such a request the store is not asked, and what they have left is
+reported as an estimate. Units given back early through another service (`is_negative_hits`, a cancelled reservation) or by the
+store's own commands are noticed only when the cached denial ends.
 
-The bytes bound keys and what is remembered of them, of which the newest half at least is kept; fewer than 524,288 count as so many,
-as there. Hits that were refused so count in `over_limit` and in `over_limit_with_local_cache`; `ratelimit.localcache.*`
-(`ratelimit_localcache_*` for Prometheus) tell how full it is, without `averageAccessTime`.
+The size bounds the keys and what is remembered of them; at least the newest half is kept. Sizes below 524,288 count as 524,288,
+as there. Hits refused by the cache count in `over_limit` and in `over_limit_with_local_cache`; `ratelimit.localcache.*`
+(`ratelimit_localcache_*` for Prometheus) show how full it is, without `averageAccessTime`.
 
 ## Traces
 
-With `TRACING_ENABLED=true` each decision has a span, and what the backend does for it another within it; a collector of OpenTelemetry
-gets them. What a call is part of comes from the header `traceparent` (W3C Trace Context), of gRPC's metadata as of HTTP's. The span
-is called after its method, `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit` or `POST /json`, and tells the `domain`,
-the descriptors with their values (`ratelimit.descriptors`), what was decided (`ratelimit.overall_code`) and the status.
+With `TRACING_ENABLED=true` each decision has a span, with a child span for what the backend does; they are sent to an OpenTelemetry
+collector. The parent comes from the `traceparent` header (W3C Trace Context), in gRPC metadata as in HTTP. The span
+is named after its method, `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit` or `POST /json`, and has the `domain`,
+the descriptors with their values (`ratelimit.descriptors`), the decision (`ratelimit.overall_code`) and the status.
 
-Spans are made for the calls that are sampled alone, queued within a bound and sent by a thread of their own: no answer waits for them.
-`tollgate_trace_spans_dropped_total` counts those that there was no room for, `tollgate_trace_spans_failed_total` those that the
-collector did not take, `tollgate_trace_spans_sent_total` the others. Requests that are refused because the service is overloaded have
-none: no work is done for them; `tollgate_requests_shed_total` counts them. Streams (`Health/Watch`, reflection) have none either.
+Spans are created only for sampled calls, queued within a bound and sent by a thread of their own: no answer waits for them.
+`tollgate_trace_spans_dropped_total` counts those that did not fit into the queue, `tollgate_trace_spans_failed_total` those that the
+collector did not accept, `tollgate_trace_spans_sent_total` the others. Requests that are refused because the service is overloaded have
+no span, because no work is done for them; `tollgate_requests_shed_total` counts them. Streams (`Health/Watch`, reflection) have none either.
 
 ## Failover
 
-Replicas of Redis follow their master with a delay. When a Sentinel or a cluster promotes one, what the old master counted and had
-not sent yet is lost, and as many units may pass once more: at most what was admitted in the last moments before the failure, in
-practice some milliseconds. Where a Sentinel is told to do so while the old master is well (`SENTINEL FAILOVER`), that goes on counting
-for about a second; services go with the new one as soon as a Sentinel names it, and no request is lost by that. While there is no master, requests are what `on_error` of their rule says. On a cluster a request whose
-answer was lost may be sent again, and count twice: fewer pass then, never more.
+Replicas of Redis follow their master with a delay. When a Sentinel or a cluster promotes one, what the old master had counted but
+not yet sent is lost, and that many units may pass again: at most what was admitted in the last moments before the failure, in
+practice a few milliseconds. When a Sentinel is told to fail over while the old master is healthy (`SENTINEL FAILOVER`), the old master goes on counting
+for about a second; services switch to the new one as soon as a Sentinel announces it, and no request is lost by that. While there is no master, `on_error`
+of a rule decides its requests. On a cluster, a request whose answer was lost may be sent again and count twice: that admits fewer requests, never more.
 ";
 
 /// `docs/envoy-ratelimit.md` is made of the table.
@@ -79,12 +79,12 @@ fn the_page_is_that_of_the_table() {
     let mut page = String::from(
         "# Environment variables of envoyproxy/ratelimit\n\n\
          Made by `TOLLGATE_REGENERATE=1 cargo test -p tollgate-rls environment`; do not edit.\n\n\
-         Where `RUNTIME_ROOT` or `RUNTIME_SUBDIRECTORY` says where the rules are, or `CONFIG_TYPE=GRPC_XDS_SOTW` that a management\n\
-         server gives them, and `--rules` does not, `tollgate serve` starts as envoyproxy/ratelimit does: on its ports, with these\n\
-         variables. A variable that is given and does nothing is named in one line of the log. The store of this process takes a free port\n\
-         then, unless `--port` names one: 6379 may be your Redis'. With `--rules` the settings of [settings.md](settings.md) count instead,\n\
-         and of these variables only those that say so. [deploy/README.md](../deploy/README.md#in-place-of-envoyproxyratelimit) has the steps\n\
-         of a change for docker-compose, Istio, Contour and Envoy Gateway.\n",
+         If `RUNTIME_ROOT` or `RUNTIME_SUBDIRECTORY` says where the rules are, or `CONFIG_TYPE=GRPC_XDS_SOTW` that a management\n\
+         server supplies them, and `--rules` is not given, `tollgate serve` starts the way envoyproxy/ratelimit does: on its ports, with these\n\
+         variables. One line of the log names the variables that are set but have no effect. The store in this process then takes a free\n\
+         port, unless `--port` names one, because 6379 may be your Redis. With `--rules` the settings of [settings.md](settings.md) apply instead,\n\
+         and of these variables only those that say so. [deploy/README.md](../deploy/README.md#in-place-of-envoyproxyratelimit) has the\n\
+         migration steps for docker-compose, Istio, Contour and Envoy Gateway.\n",
     );
     page.push_str(SHARING);
     for (group, rows) in VARIABLES {

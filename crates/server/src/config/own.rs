@@ -21,7 +21,7 @@ pub(super) const OWN: &[Setting] = &[
         number(0, 65_535),
         "6379",
         Change::Live,
-        "TCP port; 0 takes a free one at the start, and none beside a unix socket or `tls-port`.",
+        "TCP port; 0 takes a free one at startup, or none if there is a unix socket or a `tls-port`.",
     ),
     row(
         Key::UnixSocket,
@@ -69,7 +69,7 @@ pub(super) const OWN: &[Setting] = &[
         number(1, 4_294_967_295),
         "10000",
         Change::Live,
-        "Most clients at a time.",
+        "Most clients connected at the same time.",
     ),
     Setting {
         alias: Some("io-threads"),
@@ -88,7 +88,7 @@ pub(super) const OWN: &[Setting] = &[
         number(1, 65_535),
         "4",
         Change::Restart,
-        "Connections that the first thread serves before the others are given any: commands of so few take effect in the order in which they were sent, as with one thread.",
+        "Connections that the first thread serves before other threads are given any. The commands of so few connections take effect in the order in which they were sent, as with a single thread.",
     ),
     row(
         Key::IoBackend,
@@ -96,7 +96,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Choice(&["auto", "epoll", "io_uring"]),
         "auto",
         Change::Restart,
-        "What the threads wait for clients with; `auto` takes io_uring where the system allows it, and epoll (kqueue on the BSDs and macOS) elsewhere and for the rate limit service.",
+        "How the threads wait for clients; `auto` chooses io_uring where the system allows it, and epoll (kqueue on the BSDs and macOS) elsewhere and for the rate limit service.",
     ),
     row(
         Key::Shards,
@@ -104,7 +104,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::PowerOfTwo { max: 65_536 },
         "1024",
         Change::Restart,
-        "Parts of the keyspace that are locked by themselves.",
+        "Parts of the keyspace, each with a lock of its own.",
     ),
     row(
         Key::Requirepass,
@@ -153,7 +153,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::OutputLimits,
         super::output_limits::DEFAULT,
         Change::Live,
-        "Unread output above which a client is disconnected: for each class `normal`, `replica` and `pubsub` a hard limit, and a soft one with the seconds it may last; 0 for none.",
+        "Unread output above which a client is disconnected: for each class `normal`, `replica` and `pubsub` a hard limit, a soft limit, and the seconds for which the soft limit may be exceeded; 0 for none.",
     ),
     row(
         Key::TrackingTableMaxKeys,
@@ -161,7 +161,7 @@ pub(super) const OWN: &[Setting] = &[
         number(0, i64::MAX as u64),
         "1000000",
         Change::Live,
-        "Keys remembered for clients that track them; above it keys are invalidated early. 0 for any number.",
+        "Keys remembered for client tracking; above that number, keys are invalidated early. 0 for no limit.",
     ),
     row(
         Key::Hz,
@@ -169,7 +169,7 @@ pub(super) const OWN: &[Setting] = &[
         number(0, 2_147_483_647),
         "10",
         Change::Live,
-        "Rounds of the active expiry per second, while keys have an expiry.",
+        "Rounds of active expiry per second, while any key has an expiry.",
     ),
     row(
         Key::Dir,
@@ -177,7 +177,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Directory,
         ".",
         Change::Protected,
-        "Directory of the snapshot. When this or `dbfilename` is set, the snapshot is loaded at the start.",
+        "Directory of the snapshot. When this or `dbfilename` is set, the snapshot is loaded at startup.",
     ),
     row(
         Key::DbFilename,
@@ -193,7 +193,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Directory of rate limit rules; with it the rate limit service runs as well.",
+        "Directory of rate limit rules, or one file; with it the rate limit service runs as well.",
     ),
     row(
         Key::Backend,
@@ -201,7 +201,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "URL of the store that the service decides on: redis://, unix://, redis+sentinel:// or redis+cluster://, with rediss for TLS; empty for this process' own.",
+        "URL of the store in which the service counts: redis://, unix://, redis+sentinel:// or redis+cluster://, with rediss for TLS; empty for the store of this process.",
     ),
     row(
         Key::BackendTimeout,
@@ -225,7 +225,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "PEM file of the authority that a rediss:// backend's certificate is from; empty for the system's.",
+        "PEM file of the CA that issued the certificate of a rediss:// backend; empty for the CAs of the system.",
     ),
     row(
         Key::BackendTlsCertFile,
@@ -233,7 +233,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "PEM file of the certificate that a rediss:// backend is shown.",
+        "PEM file of the client certificate for a rediss:// backend.",
     ),
     row(
         Key::BackendTlsKeyFile,
@@ -241,7 +241,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "PEM file of that certificate's key.",
+        "PEM file of the private key of that client certificate.",
     ),
     row(
         Key::BackendTlsAnyName,
@@ -249,7 +249,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Flag,
         "no",
         Change::Restart,
-        "Whether a rediss:// backend's certificate may be for any name.",
+        "Whether the certificate of a rediss:// backend may be for any host name.",
     ),
     row(
         Key::BackendSentinelAuth,
@@ -265,7 +265,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "URL of a store for the limits per second alone, beside `backend`; empty for none. Both are connected to alike.",
+        "URL of a separate store for limits per second; empty for none. It is connected to with the same settings as `backend`.",
     ),
     row(
         Key::CounterKeys,
@@ -273,7 +273,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Choice(&["own", "envoy"]),
         "own",
         Change::Restart,
-        "Keys of the counters in `backend`: `own`, or `envoy` for those of envoyproxy/ratelimit, which may then share them; see `docs/envoy-ratelimit.md`.",
+        "Keys of the counters in `backend`: `own`, or `envoy` for those of envoyproxy/ratelimit, which can then share the counters; see `docs/envoy-ratelimit.md`.",
     ),
     row(
         Key::GrpcPort,
@@ -281,7 +281,7 @@ pub(super) const OWN: &[Setting] = &[
         number(0, 65_535),
         "8081",
         Change::Restart,
-        "TCP port of the service for Envoy's protocol; 0 takes a free one.",
+        "TCP port of the service for Envoy's gRPC protocol; 0 takes a free one.",
     ),
     row(
         Key::GrpcUnixSocket,
@@ -289,7 +289,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Path of a unix socket of the service for Envoy's protocol, in the place of `grpc-port`; empty for none.",
+        "Path of a unix socket of the service for Envoy's gRPC protocol, instead of `grpc-port`; empty for none.",
     ),
     row(
         Key::HttpPort,
@@ -297,7 +297,7 @@ pub(super) const OWN: &[Setting] = &[
         number(0, 65_535),
         "8080",
         Change::Restart,
-        "TCP port of the service for HTTP with JSON; 0 takes a free one.",
+        "TCP port of the service for JSON over HTTP; 0 takes a free one.",
     ),
     row(
         Key::HttpUnixSocket,
@@ -305,7 +305,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Path of a unix socket of the service for HTTP with JSON, in the place of `http-port`; empty for none.",
+        "Path of a unix socket of the service for JSON over HTTP, instead of `http-port`; empty for none.",
     ),
     row(
         Key::Headers,
@@ -320,7 +320,7 @@ pub(super) const OWN: &[Setting] = &[
         ]),
         "auto",
         Change::Restart,
-        "Headers that tell clients of the service what is left; `auto` is draft-11 on `/v1`, and for Envoy what `LIMIT_RESPONSE_HEADERS_ENABLED` says.",
+        "Response headers that tell clients of the service what is left; `auto` is draft-11 on `/v1`, and for Envoy what `LIMIT_RESPONSE_HEADERS_ENABLED` says.",
     ),
     row(
         Key::GrpcTlsCertFile,
@@ -328,7 +328,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Certificate of the service's gRPC port, PEM; with it the port speaks TLS. Changes are taken up within seconds.",
+        "PEM file of the certificate of the service's gRPC port; with it the port uses TLS. A changed file is reloaded within seconds.",
     ),
     row(
         Key::GrpcTlsKeyFile,
@@ -336,7 +336,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Private key of `grpc-tls-cert-file`, PEM.",
+        "PEM file of the private key of `grpc-tls-cert-file`.",
     ),
     row(
         Key::GrpcTlsCaCertFile,
@@ -344,7 +344,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Authority of clients' certificates, PEM; with it clients of the gRPC port must show one.",
+        "PEM file of the CA of client certificates; with it clients of the gRPC port must present one.",
     ),
     row(
         Key::HttpTlsCertFile,
@@ -352,7 +352,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Certificate of the service's HTTP port, PEM; with it the port speaks TLS. Changes are taken up within seconds.",
+        "PEM file of the certificate of the service's HTTP port; with it the port uses TLS. A changed file is reloaded within seconds.",
     ),
     row(
         Key::HttpTlsKeyFile,
@@ -360,7 +360,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Private key of `http-tls-cert-file`, PEM.",
+        "PEM file of the private key of `http-tls-cert-file`.",
     ),
     row(
         Key::HttpTlsCaCertFile,
@@ -368,7 +368,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Authority of clients' certificates, PEM; with it clients of the HTTP port must show one.",
+        "PEM file of the CA of client certificates; with it clients of the HTTP port must present one.",
     ),
     row(
         Key::DebugPort,
@@ -384,7 +384,7 @@ pub(super) const OWN: &[Setting] = &[
         number(0, 60_000),
         "20",
         Change::Restart,
-        "Milliseconds that a request to the service may wait; one that waited longer is refused at once, and with a backend elsewhere no more requests are sent there than it answers within half of that. 0 refuses none.",
+        "Milliseconds that a request to the service may wait. One that has waited longer is refused at once, and a remote backend is sent no more requests than it answers within half of that time. 0 refuses none.",
     ),
     row(
         Key::Statsd,
@@ -416,7 +416,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::SavePoints,
         "",
         Change::Live,
-        "When a snapshot is written in the background: after so many seconds if there were so many changes. With such points the snapshot is also loaded at the start and written at the end.",
+        "When a snapshot is written in the background: after that many seconds if there were that many changes. With such save points the snapshot is also loaded at startup and written at shutdown.",
     ),
     row(
         Key::AppendOnly,
@@ -424,7 +424,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Flag,
         "no",
         Change::Live,
-        "Whether everything that changes data is written to the append-only file, from which it is read at the start.",
+        "Whether every change of data is written to the append-only file, from which data is loaded at startup.",
     ),
     row(
         Key::MaxMemory,
@@ -435,7 +435,7 @@ pub(super) const OWN: &[Setting] = &[
         },
         "0",
         Change::Live,
-        "Most bytes that the data may take; 0 = no limit. Above it keys go by `maxmemory-policy`.",
+        "Most bytes that the data may take; 0 for no limit. Above it, keys are evicted as `maxmemory-policy` says.",
     ),
     row(
         Key::MaxMemoryPolicy,
@@ -443,7 +443,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Choice(POLICIES),
         "noeviction",
         Change::Live,
-        "Which keys go when memory is short. State of rate limiters that is still valid never goes.",
+        "Which keys are evicted when memory is short. Rate limiters whose state is still valid are never evicted.",
     ),
     row(
         Key::ClusterEnabled,
@@ -451,7 +451,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Choice(&["no", "yes", "emulated"]),
         "no",
         Change::Start,
-        "Whether the server is a cluster of one node, for clients that want a cluster: `yes` with the slots that CLUSTER ADDSLOTS gives it, `emulated` with all.",
+        "Whether the server is a cluster of one node, for clients that need a cluster: `yes` with the slots that CLUSTER ADDSLOTS assigns, `emulated` with all slots.",
     ),
     Setting {
         alias: Some("lua-time-limit"),
@@ -461,7 +461,7 @@ pub(super) const OWN: &[Setting] = &[
             number(0, i64::MAX as u64 / 1_000_000),
             "5000",
             Change::Live,
-            "Milliseconds after which a script that still runs makes the server answer BUSY; 0 for never.",
+            "Milliseconds after which a script that is still running makes the server answer BUSY; 0 for never.",
         )
     },
     row(
@@ -478,7 +478,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Choice(IncrexForm::ALL),
         "redis",
         Change::Live,
-        "Whose INCREX is spoken: that of Redis 8.8, or that of Valkey 9.2, which also takes NX and XX.",
+        "Which INCREX is provided: that of Redis 8.8, or that of Valkey 9.2, which also takes NX and XX.",
     ),
     row(
         Key::LimiterLeases,
@@ -486,7 +486,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Flag,
         "yes",
         Change::Live,
-        "Whether threads of the service may take units of hot limits in advance. They then admit fewer at times, and never more.",
+        "Whether threads of the service may take units of hot limits in advance. They may then admit fewer requests at times, and never more.",
     ),
     row(
         Key::LimiterTop,
@@ -494,7 +494,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Flag,
         "yes",
         Change::Live,
-        "Whether the decisions of limiters are counted for RL.TOP. What was counted before stays.",
+        "Whether the decisions of limiters are counted for RL.TOP. What was counted before is kept.",
     ),
     row(
         Key::MemcachedPort,
@@ -502,7 +502,7 @@ pub(super) const OWN: &[Setting] = &[
         number(0, 65_535),
         "0",
         Change::Live,
-        "TCP port for Memcached's text and binary protocols, over the same keys as database 0; 0 for none.",
+        "TCP port for the Memcached text and binary protocols, over the same keys as database 0; 0 for none.",
     ),
     row(
         Key::MemcachedUnixSocket,
@@ -510,7 +510,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Path of a unix socket for Memcached's protocols; empty for none.",
+        "Path of a unix socket for the Memcached protocols; empty for none.",
     ),
     row(
         Key::MemcachedMaxItemSize,
@@ -521,6 +521,6 @@ pub(super) const OWN: &[Setting] = &[
         },
         "1048576",
         Change::Restart,
-        "Largest item that Memcached's clients may store, in bytes as memcached counts them: key and value and 59 more.",
+        "Largest item that Memcached clients may store, in bytes as memcached counts them: key, value and 59 more.",
     ),
 ];

@@ -406,7 +406,7 @@ pub fn render_docs() -> String {
     }
     text.push_str(
         "\n## Without effect\n\nAccepted, checked and returned, so that configurations and tools written for Redis work; they \
-         change nothing here:\n",
+         have no effect here:\n",
     );
     let mut line = String::new();
     for setting in TABLE.iter().filter(|setting| !setting.used) {

@@ -171,7 +171,7 @@ fn mistakes_are_a_line_each() {
         (
             &[rules, "--at-most", "101"],
             "",
-            "invalid value '101' for '--at-most <PERCENT>': it is no percentage from 0 to 100",
+            "invalid value '101' for '--at-most <PERCENT>': it is not a percentage from 0 to 100",
         ),
         (
             &[rules, "--descriptor", "user"],
