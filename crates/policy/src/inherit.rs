@@ -55,7 +55,7 @@ impl Inherit {
 
 /// The counter that a limit had before the rules changed.
 #[derive(Clone, Copy, Debug)]
-pub struct Heirloom<'a> {
+pub struct Predecessor<'a> {
     /// Its key.
     pub key: &'a [u8],
     /// How it was counted.

@@ -35,7 +35,7 @@ pub use dump::Described;
 pub use explain::{Step, Trace};
 pub use headers::{Header, HeaderForm, Retry, Standing};
 pub use hot_key::{HotKey, MAX_BATCH, MAX_ONE_IN, MAX_SERVICES, MAX_SHARDS};
-pub use inherit::{Heirloom, Inherit};
+pub use inherit::{Inherit, Predecessor};
 pub use load::{LoadOptions, MAX_MISTAKES, RuleError};
 pub use metric::{Hits, Provenance};
 pub use modes::{HeaderNames, Modes, truth};

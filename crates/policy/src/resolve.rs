@@ -11,7 +11,7 @@ use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
 use crate::bound::{Bound, OnError};
 use crate::envoy_keys::{self, counted_entries};
 use crate::hot_key::HotKey;
-use crate::inherit::Heirloom;
+use crate::inherit::Predecessor;
 use crate::modes::Modes;
 use crate::ruleset::{Level, Limit, NamedBound, Quota as Quotas, Rate, Ruleset};
 use crate::unit::Unit;
@@ -152,7 +152,7 @@ pub struct LimitCheck<'a> {
     /// Every answer comes from the counter itself, also when the key is hot.
     pub exact: bool,
     /// The counter to go on from, where the key has none of its own yet.
-    pub heirloom: Option<Heirloom<'a>>,
+    pub predecessor: Option<Predecessor<'a>>,
     /// How it is decided on a store elsewhere.
     pub hot_key: HotKey,
 }
@@ -413,15 +413,15 @@ impl<'r> Resolved<'r> {
                     .limit
                     .map_or(OnError::DEFAULT, |limit| limit.on_error),
                 exact: bound.exact,
-                heirloom: self.heirloom(part),
+                predecessor: self.predecessor(part),
                 hot_key: applied.limit.map_or(HotKey::Exact, |limit| limit.hot_key),
             })
         })
     }
 
-    fn heirloom(&self, part: &Part<'_>) -> Option<Heirloom<'_>> {
+    fn predecessor(&self, part: &Part<'_>) -> Option<Predecessor<'_>> {
         let (before, key) = part.previous.as_ref()?;
-        Some(Heirloom {
+        Some(Predecessor {
             key: &self.keys[key.clone()],
             method: before.method,
             quota: before.quota,

@@ -272,7 +272,7 @@ mod tests {
             descriptor,
             on_error: OnError::DEFAULT,
             exact: false,
-            heirloom: None,
+            predecessor: None,
             hot_key: HotKey::Exact,
         };
         let checks = [

@@ -270,7 +270,7 @@ mod tests {
                 ..OnError::DEFAULT
             },
             exact: false,
-            heirloom: None,
+            predecessor: None,
             hot_key: HotKey::Exact,
         }
     }

@@ -137,7 +137,7 @@ impl Health {
             descriptor: 0,
             on_error: OnError::DEFAULT,
             exact: false,
-            heirloom: None,
+            predecessor: None,
             hot_key: HotKey::Exact,
         };
         // Limits per second may have a store of their own.

@@ -331,7 +331,7 @@ mod tests {
             descriptor: 0,
             on_error: OnError::DEFAULT,
             exact: false,
-            heirloom: None,
+            predecessor: None,
             hot_key: HotKey::Exact,
         }
     }

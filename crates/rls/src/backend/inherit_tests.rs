@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::task::LocalSet;
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
-use tollgate_policy::{Heirloom, HotKey, Inherit, LimitCheck, OnError, Role};
+use tollgate_policy::{HotKey, Inherit, LimitCheck, OnError, Predecessor, Role};
 use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::{Server, peers};
 
@@ -27,7 +27,7 @@ fn check(key: &[u8], method: Method, limit: u64, cost: u64) -> LimitCheck<'_> {
         on_error: OnError::DEFAULT,
         hot_key: HotKey::Exact,
         exact: false,
-        heirloom: None,
+        predecessor: None,
     }
 }
 
@@ -61,7 +61,7 @@ async fn go_on<B: Decide>(backend: &B, again: &B) {
                 let taken = check(&from, old, 10, 7);
                 assert!(backend.decide(&[taken]).await.expect("decided")[0].allowed);
                 let heir = LimitCheck {
-                    heirloom: Some(Heirloom {
+                    predecessor: Some(Predecessor {
                         key: &from,
                         method: old,
                         quota: Quota::new(10, YEAR),
@@ -97,7 +97,7 @@ async fn go_on<B: Decide>(backend: &B, again: &B) {
     };
     backend.decide(&[leases]).await.expect("decided");
     let heir = LimitCheck {
-        heirloom: Some(Heirloom {
+        predecessor: Some(Predecessor {
             key: b"rl:places:1",
             method: window,
             quota: Quota::new(10, YEAR),
@@ -179,7 +179,7 @@ async fn a_ban_goes_along() {
         let ban = client.call(&["RL.BAN", "rl:banned:from", "86400000"]);
         assert_eq!(ban.expect("a reply").as_bytes(), Some(&b"OK"[..]));
         let heir = LimitCheck {
-            heirloom: Some(Heirloom {
+            predecessor: Some(Predecessor {
                 key: taken.key,
                 method: taken.method,
                 quota: taken.quota,

@@ -4,7 +4,7 @@ use redis::{Cmd, Value};
 use tollgate_limiter::holds::Ended;
 use tollgate_limiter::lua::{self, MAX_UNITS, Word};
 use tollgate_limiter::{Act, AlgorithmKind, Decision, Method, Nanos, Quota};
-use tollgate_policy::{Heirloom, LimitCheck};
+use tollgate_policy::{LimitCheck, Predecessor};
 
 use super::Decisions;
 
@@ -99,7 +99,7 @@ fn quota_words(method: Method, quota: &Quota) -> Vec<String> {
 }
 
 /// The words of [`lua::INHERIT_NATIVE`].
-pub(super) fn inherit_words(check: &LimitCheck<'_>, from: &Heirloom<'_>) -> Vec<Word> {
+pub(super) fn inherit_words(check: &LimitCheck<'_>, from: &Predecessor<'_>) -> Vec<Word> {
     let new = quota_words(check.method, &check.quota);
     let before = quota_words(from.method, &from.quota);
     let head = [from.way.name().to_owned(), new.len().to_string()];

@@ -116,7 +116,7 @@ async fn left_after(envoy: bool, back: u64) -> Option<u64> {
         descriptor: 0,
         on_error: OnError::DEFAULT,
         exact: false,
-        heirloom: None,
+        predecessor: None,
         hot_key: HotKey::Exact,
     };
     let work = async {

@@ -200,7 +200,7 @@ mod tests {
                 descriptor: 0,
                 on_error: OnError::DEFAULT,
                 exact: false,
-                heirloom: None,
+                predecessor: None,
                 hot_key: HotKey::Exact,
             };
             let parts = [(&first, 0), (&second, 1)].map(|(backend, at)| Part {

@@ -7,7 +7,7 @@
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 use tollgate_limiter::holds::Ended;
 use tollgate_limiter::{Act, Decision, Method, Timestamp};
-use tollgate_policy::{Heirloom, LimitCheck};
+use tollgate_policy::{LimitCheck, Predecessor};
 
 use super::carried::Carried;
 use super::draws::Draws;
@@ -298,15 +298,15 @@ struct ClusterKeys(Vec<u8>, Option<Vec<u8>>);
 
 impl ClusterKeys {
     fn of(check: &LimitCheck<'_>) -> Self {
-        let before = check.heirloom.map(|from| cluster::tagged(from.key));
+        let before = check.predecessor.map(|from| cluster::tagged(from.key));
         Self(cluster::tagged(check.key), before)
     }
 
     fn check<'a>(&'a self, check: &LimitCheck<'a>) -> LimitCheck<'a> {
-        let heirloom = check.heirloom.zip(self.1.as_deref());
+        let predecessor = check.predecessor.zip(self.1.as_deref());
         LimitCheck {
             key: &self.0,
-            heirloom: heirloom.map(|(from, key)| Heirloom { key, ..from }),
+            predecessor: predecessor.map(|(from, key)| Predecessor { key, ..from }),
             ..*check
         }
     }

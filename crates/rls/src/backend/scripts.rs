@@ -3,7 +3,7 @@
 use redis::{Cmd, Script, Value};
 use tollgate_limiter::lua::{self, Arguments, Word};
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Timestamp};
-use tollgate_policy::{Heirloom, LimitCheck};
+use tollgate_policy::{LimitCheck, Predecessor};
 
 use super::Decisions;
 
@@ -154,7 +154,7 @@ impl Scripts {
     pub(super) fn inherit(
         &self,
         check: &LimitCheck<'_>,
-        from: &Heirloom<'_>,
+        from: &Predecessor<'_>,
         native: bool,
         now: Timestamp,
     ) -> Call<'_> {

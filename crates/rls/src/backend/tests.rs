@@ -88,7 +88,7 @@ impl<B: Decide> Pair<'_, B> {
             descriptor: at,
             on_error: OnError::DEFAULT,
             exact: false,
-            heirloom: None,
+            predecessor: None,
             hot_key: HotKey::Exact,
         }
     }

@@ -13,7 +13,7 @@ use super::reply::Reply;
 use super::v1::{VerdictJson, bad_request, denied, error_reply};
 use super::{json_reply, problem_reply};
 use crate::lease::LeaseName;
-use crate::metrics::{Deed, Outcome};
+use crate::metrics::{HoldRequest, Outcome};
 use crate::service::{Service, ServiceError};
 
 /// How long a reservation lasts that does not say.
@@ -50,8 +50,8 @@ struct EndedJson {
 }
 
 /// Answers one of the paths.
-pub(super) async fn answer(service: &Service, deed: Deed, body: &[u8]) -> Reply {
-    let (reply, done) = match answer_uncounted(service, deed, body).await {
+pub(super) async fn answer(service: &Service, kind: HoldRequest, body: &[u8]) -> Reply {
+    let (reply, done) = match answer_uncounted(service, kind, body).await {
         Ok(reply) => {
             let done = match reply.status {
                 StatusCode::OK => Outcome::Done,
@@ -70,31 +70,31 @@ pub(super) async fn answer(service: &Service, deed: Deed, body: &[u8]) -> Reply 
             (error_reply(&error), done)
         }
     };
-    service.counters().deed(deed, done);
+    service.counters().hold_request(kind, done);
     reply
 }
 
 async fn answer_uncounted(
     service: &Service,
-    deed: Deed,
+    kind: HoldRequest,
     body: &[u8],
 ) -> Result<Reply, ServiceError> {
     let asked = match serde_json::from_slice::<Object<Held>>(body) {
         Ok(Object(asked)) => asked,
         Err(error) => return Ok(bad_request(error.to_string())),
     };
-    let id = match (asked.id, deed) {
+    let id = match (asked.id, kind) {
         (Some(id), _) if id.is_empty() || id.len() > ID_MAX => {
             return Ok(bad_request(format!("id: from 1 to {ID_MAX} bytes")));
         }
         (Some(id), _) => id,
-        (None, Deed::Reserve) => LeaseName::new().as_text().to_owned(),
+        (None, HoldRequest::Reserve) => LeaseName::new().as_text().to_owned(),
         (None, _) => return Ok(bad_request("id: whose units are meant".to_owned())),
     };
-    let foreign = match deed {
-        Deed::Reserve => asked.actual.is_some(),
-        Deed::Commit => asked.ttl_ms.is_some(),
-        Deed::Cancel | Deed::Release => asked.actual.is_some() || asked.ttl_ms.is_some(),
+    let foreign = match kind {
+        HoldRequest::Reserve => asked.actual.is_some(),
+        HoldRequest::Commit => asked.ttl_ms.is_some(),
+        HoldRequest::Cancel | HoldRequest::Release => asked.actual.is_some() || asked.ttl_ms.is_some(),
     };
     if foreign {
         let reason = "ttl_ms belongs to /v1/reserve, actual to /v1/commit";
@@ -106,20 +106,20 @@ async fn answer_uncounted(
         hits_addend: asked.hits_addend,
     }
     .into_message();
-    match deed {
-        Deed::Reserve => {
+    match kind {
+        HoldRequest::Reserve => {
             let ttl_ms = asked.ttl_ms.map_or(DEFAULT_TTL_MS, Number::get);
             if !(1..=MAX_TTL_MS).contains(&ttl_ms) {
                 return Ok(bad_request(format!("ttl_ms: from 1 to {MAX_TTL_MS}")));
             }
             reserve(service, &request, &id, Duration::from_millis(ttl_ms)).await
         }
-        Deed::Commit => match asked.actual {
+        HoldRequest::Commit => match asked.actual {
             Some(actual) => end(service, &request, &id, actual.get()).await,
             None => Ok(bad_request("actual: the cost that counts".to_owned())),
         },
-        Deed::Cancel => end(service, &request, &id, 0).await,
-        Deed::Release => release(service, &request, &id).await,
+        HoldRequest::Cancel => end(service, &request, &id, 0).await,
+        HoldRequest::Release => release(service, &request, &id).await,
     }
 }
 

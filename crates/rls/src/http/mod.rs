@@ -22,7 +22,7 @@ use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::trace::TraceParent;
 
-use crate::metrics::Deed;
+use crate::metrics::HoldRequest;
 use crate::service::{Service, ServiceError};
 use crate::shed::{RETRY_SECS, Refused};
 use crate::traces::CallSpan;
@@ -55,7 +55,7 @@ enum Ask {
     Json,
     Decide,
     Explain,
-    Held(Deed),
+    Held(HoldRequest),
 }
 
 /// What the head of a request leads to.
@@ -119,16 +119,16 @@ fn look_at_service(
         "/json" => Ask::Json,
         "/v1/decide" => Ask::Decide,
         "/v1/explain" => Ask::Explain,
-        "/v1/reserve" => Ask::Held(Deed::Reserve),
-        "/v1/commit" => Ask::Held(Deed::Commit),
-        "/v1/cancel" => Ask::Held(Deed::Cancel),
-        "/v1/release" => Ask::Held(Deed::Release),
+        "/v1/reserve" => Ask::Held(HoldRequest::Reserve),
+        "/v1/commit" => Ask::Held(HoldRequest::Commit),
+        "/v1/cancel" => Ask::Held(HoldRequest::Cancel),
+        "/v1/release" => Ask::Held(HoldRequest::Release),
         "/healthcheck" => return Looked::Reply(healthcheck(service)),
         "/metrics" => return Looked::Reply(debug::metrics(service)),
         _ => return Looked::Reply(Reply::new(StatusCode::OK, JSON, OPENAPI.as_bytes())),
     };
     // What gives units back is never refused: it makes room.
-    let makes_room = matches!(ask, Ask::Held(deed) if deed != Deed::Reserve);
+    let makes_room = matches!(ask, Ask::Held(kind) if kind != HoldRequest::Reserve);
     if !makes_room && let Some(refused) = refuse(head.timeout.and_then(http2::grpc_timeout)) {
         return Looked::Reply(shed_reply(refused));
     }
@@ -176,7 +176,7 @@ async fn answer(
         Ask::Json => answer_json(service, call, body).await,
         Ask::Decide => v1::decide(service, call, body).await,
         Ask::Explain => v1::explain(service, body).await,
-        Ask::Held(deed) => holds::answer(service, deed, body).await,
+        Ask::Held(kind) => holds::answer(service, kind, body).await,
     };
     if let Some(call) = call {
         let status = reply.status.as_u16();
@@ -195,10 +195,10 @@ impl Ask {
             Self::Json => "POST /json",
             Self::Decide => "POST /v1/decide",
             Self::Explain => "POST /v1/explain",
-            Self::Held(Deed::Reserve) => "POST /v1/reserve",
-            Self::Held(Deed::Commit) => "POST /v1/commit",
-            Self::Held(Deed::Cancel) => "POST /v1/cancel",
-            Self::Held(Deed::Release) => "POST /v1/release",
+            Self::Held(HoldRequest::Reserve) => "POST /v1/reserve",
+            Self::Held(HoldRequest::Commit) => "POST /v1/commit",
+            Self::Held(HoldRequest::Cancel) => "POST /v1/cancel",
+            Self::Held(HoldRequest::Release) => "POST /v1/release",
         }
     }
 }

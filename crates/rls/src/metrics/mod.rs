@@ -4,8 +4,8 @@
 //! processors; who reads adds them up. There are at most [`MAX_SERIES`] rules' series: what comes beyond is counted in one
 //! called `other`, because values of requests can be part of names.
 
-mod deeds;
 mod facts;
+mod holds;
 mod statsd;
 mod text;
 
@@ -19,9 +19,9 @@ use tollgate_policy::{Hits, Ruleset};
 
 use crate::health::Health;
 use crate::in_force::Loads;
-use deeds::Deeds;
-pub(crate) use deeds::{Deed, Outcome};
 use facts::Facts;
+use holds::HoldRequests;
+pub(crate) use holds::{HoldRequest, Outcome};
 
 pub(crate) use statsd::send_forever;
 
@@ -148,7 +148,7 @@ impl Series {
 #[repr(align(64))]
 struct Own {
     events: [Counter; EVENTS],
-    deeds: Deeds,
+    hold_requests: HoldRequests,
     /// Responses by time; the last place is for those slower than all.
     times: [Counter; BUCKETS_US.len() + 1],
     time_us: Counter,

@@ -64,7 +64,7 @@ impl Metrics {
             }
         }
         self.write_events(&mut text);
-        self.write_deeds(&mut text);
+        self.write_hold_requests(&mut text);
         self.write_times(&mut text);
         text.push_str(&self.loads.to_string());
         self.facts.write(&mut text);

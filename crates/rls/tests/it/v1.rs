@@ -384,7 +384,7 @@ fn check_reservations(service: &Service) {
         assert_eq!(status, want, "{path} {body}: {reply}");
     }
     let metrics = service.http("GET", "/metrics", "").1;
-    for (deed, result, count) in [
+    for (operation, result, count) in [
         ("reserve", "done", 2),
         ("reserve", "denied", 1),
         ("reserve", "invalid", 2),
@@ -398,7 +398,7 @@ fn check_reservations(service: &Service) {
         ("release", "error", 0),
     ] {
         let name = "tollgate_hold_requests_total";
-        let line = format!("{name}{{deed=\"{deed}\",result=\"{result}\"}} {count}\n");
+        let line = format!("{name}{{operation=\"{operation}\",result=\"{result}\"}} {count}\n");
         assert!(metrics.contains(&line), "{line}{metrics}");
     }
 }
@@ -410,15 +410,17 @@ fn what_cannot_be_done_with_units_is_counted() {
     let service = Service::remote_with(&format!("redis://127.0.0.1:{port}"), RULES);
     let mut body = check(&[("ten", "held")], 6);
     body["id"] = json!("a");
-    for deed in ["reserve", "commit", "cancel"] {
+    for operation in ["reserve", "commit", "cancel"] {
         let mut body = body.clone();
-        if deed == "commit" {
+        if operation == "commit" {
             body["actual"] = json!(1);
         }
-        let (status, _, reply) = post(&service, &format!("/v1/{deed}"), &body);
+        let (status, _, reply) = post(&service, &format!("/v1/{operation}"), &body);
         assert_eq!(status, 503, "{reply}");
         let metrics = service.http("GET", "/metrics", "").1;
-        let line = format!("tollgate_hold_requests_total{{deed=\"{deed}\",result=\"error\"}} 1\n");
+        let line = format!(
+            "tollgate_hold_requests_total{{operation=\"{operation}\",result=\"error\"}} 1\n"
+        );
         assert!(metrics.contains(&line), "{line}{metrics}");
     }
 }

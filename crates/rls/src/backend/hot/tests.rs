@@ -139,7 +139,7 @@ pub(super) fn check(method: Method, hot_key: HotKey, cost: u64) -> LimitCheck<'s
         on_error: OnError::DEFAULT,
         hot_key,
         exact: false,
-        heirloom: None,
+        predecessor: None,
     }
 }
 

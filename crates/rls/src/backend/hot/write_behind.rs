@@ -172,7 +172,7 @@ impl Sum<'_> {
             on_error: OnError::DEFAULT,
             hot_key: HotKey::Exact,
             exact: false,
-            heirloom: None,
+            predecessor: None,
         }
     }
 }

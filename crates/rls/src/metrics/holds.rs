@@ -6,14 +6,14 @@ use super::{Counter, Metrics, ThreadMetrics, text::head};
 
 /// What is asked to be done with the units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum HoldRequest {
     Reserve,
     Commit,
     Cancel,
     Release,
 }
 
-impl Deed {
+impl HoldRequest {
     const ALL: [Self; 4] = [Self::Reserve, Self::Commit, Self::Cancel, Self::Release];
 
     const fn name(self) -> &'static str {
@@ -67,34 +67,34 @@ impl Outcome {
 
 /// One thread's share.
 #[derive(Debug, Default)]
-pub(super) struct Deeds([[Counter; Outcome::ALL.len()]; Deed::ALL.len()]);
+pub(super) struct HoldRequests([[Counter; Outcome::ALL.len()]; HoldRequest::ALL.len()]);
 
 impl ThreadMetrics {
     /// Counts a request about held units.
-    pub(crate) fn deed(&self, deed: Deed, done: Outcome) {
+    pub(crate) fn hold_request(&self, kind: HoldRequest, done: Outcome) {
         let own = &self.all.own[self.thread];
-        own.deeds.0[deed as usize][done as usize].add(1);
+        own.hold_requests.0[kind as usize][done as usize].add(1);
     }
 }
 
 impl Metrics {
-    pub(super) fn write_deeds(&self, text: &mut String) {
+    pub(super) fn write_hold_requests(&self, text: &mut String) {
         let name = "tollgate_hold_requests_total";
         let help =
             "Requests about units held under a name, by what was asked and what became of it.";
         head(text, name, help, "counter");
-        for deed in Deed::ALL {
+        for kind in HoldRequest::ALL {
             for done in Outcome::ALL {
                 let shares = self
                     .own
                     .iter()
-                    .map(|own| own.deeds.0[deed as usize][done as usize].get());
+                    .map(|own| own.hold_requests.0[kind as usize][done as usize].get());
                 let count = shares.fold(0, u64::wrapping_add);
-                let (deed, result) = (deed.name(), done.name());
+                let (operation, result) = (kind.name(), done.name());
                 // Writing into a String cannot fail.
                 writeln!(
                     text,
-                    "{name}{{deed=\"{deed}\",result=\"{result}\"}} {count}"
+                    "{name}{{operation=\"{operation}\",result=\"{result}\"}} {count}"
                 )
                 .ok();
             }
