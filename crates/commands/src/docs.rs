@@ -9,7 +9,7 @@ pub fn render_docs() -> String {
     let mut text = String::from(
         "# Commands\n\n\
          Rendered from the command table; `TOLLGATE_REGENERATE=1 cargo test -p tollgate-commands` \
-         writes it anew. Deviations from Redis stand in [differences.md](differences.md).\n",
+         rewrites it. Deviations from Redis are listed in [differences.md](differences.md).\n",
     );
     for family in families() {
         let about = family.about;

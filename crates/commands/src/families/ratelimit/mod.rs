@@ -20,7 +20,7 @@ use tollgate_limiter::{Cost, Decision};
 
 pub(super) static FAMILY: Family = Family {
     name: "Rate limiting",
-    about: "Decisions of rate limiters, each one command and one atomic step.",
+    about: "Native rate limiters, each decision one atomic command. [limiters.md](limiters.md) has arguments, replies and errors.",
     rows: &[
         limiter("CL.THROTTLE", at_least(2), others::cl_throttle)
             .takes("key max_burst count period [quantity]")
@@ -32,35 +32,35 @@ pub(super) static FAMILY: Family = Family {
         limiter("GCRA", at_least(5), others::gcra)
             .takes("key max-burst tokens-per-period period [TOKENS count]")
             .docs(
-                "Decides by GCRA with the arguments and replies of the command that Redis 8.8 held back.",
+                "Decides by GCRA with the arguments and replies of the command that was not shipped in Redis 8.8.",
                 "0.1.0",
                 "O(1)",
             ),
         limiter("RL.ACQUIRE", at_least(5), lease::acquire)
             .takes("key id limit ttl-ms [COST cost] [PEEK]")
             .docs(
-                "Takes a lease on one of the places that may be in use at the same time, or renews it.",
+                "Takes or renews a lease under a concurrency limit.",
                 "0.1.0",
                 "O(log N) where N is the number of leases on the key",
             ),
         limiter("RL.BAN", exactly(3), ban::ban)
             .takes("key duration-ms")
             .docs(
-                "Lets nothing pass for a time. What was counted before still counts afterwards.",
+                "Denies every request for a time. What was counted before still counts afterwards.",
                 "0.1.0",
                 "O(1); O(N) where the limiter keeps N requests, leases or reservations",
             ),
         limiter("RL.CANCEL", exactly(3), reserve::cancel)
             .takes("key id")
             .docs(
-                "Gives back all that a reservation has taken.",
+                "Cancels a reservation and gives back all its units.",
                 "0.1.0",
                 "O(log N) where N is the number of reservations on the key; O(N) where a bucket gets units back",
             ),
         limiter("RL.COMMIT", exactly(4), reserve::commit)
             .takes("key id actual-cost")
             .docs(
-                "Ends a reservation with its actual cost.",
+                "Ends a reservation with its actual cost and gives back the rest.",
                 "0.1.0",
                 "O(log N) where N is the number of reservations on the key; O(N) where a bucket gets units back",
             ),
@@ -74,14 +74,14 @@ pub(super) static FAMILY: Family = Family {
         .keys(const { &[KeySpec::at(1, KeyFlags::RO.or(KeyFlags::ACCESS))] })
         .takes("key")
         .docs(
-            "Tells the state of a limiter; of a hot key also the units that threads of the service have taken in advance (`leased`).",
+            "Returns the state of a limiter; for a hot key also the units that threads of the service have taken in advance (`leased`).",
             "0.1.0",
             "O(1)",
         ),
         limiter("RL.LEASE", at_least(7), take::lease)
             .takes("key algorithm limit period [option ...] COUNT count")
             .docs(
-                "Takes up to a number of units in advance, of a bucket at most half of its burst, to be spent within the milliseconds that the reply ends with.",
+                "Takes up to `count` units in advance, from a bucket at most half of its burst. The reply ends with the milliseconds within which they may be spent.",
                 "0.1.0",
                 "O(1)",
             ),
@@ -96,28 +96,28 @@ pub(super) static FAMILY: Family = Family {
             )
             .takes("numkeys key [key ...] algorithm limit period [option ...] [algorithm limit period [option ...] ...]")
             .docs(
-                "Takes from several limiters if all have enough left, else from none.",
+                "Takes from several limiters if all of them have enough left, or else from none.",
                 "0.1.0",
                 "O(N) where N is the number of limiters",
             ),
         limiter("RL.REFUND", at_least(5), take::refund)
             .takes("key algorithm limit period [option ...] [COST cost] [TAKEN unix-ms]")
             .docs(
-                "Gives back what was taken, now or, as far as it counts still, at a time.",
+                "Gives back units that were taken now or, as far as they still count, at an earlier time.",
                 "0.1.0",
                 "O(1)",
             ),
         limiter("RL.RELEASE", exactly(3), lease::release)
             .takes("key id")
             .docs(
-                "Gives a lease back.",
+                "Releases a lease.",
                 "0.1.0",
                 "O(log N) where N is the number of leases on the key",
             ),
         limiter("RL.RESERVE", at_least(7), reserve::reserve)
             .takes("key id ttl-ms algorithm limit period [option ...] [COST cost]")
             .docs(
-                "Takes units in advance whose actual number is known later.",
+                "Reserves units for a request whose actual cost is known later.",
                 "0.1.0",
                 "O(log N) where N is the number of reservations on the key",
             ),
@@ -131,14 +131,14 @@ pub(super) static FAMILY: Family = Family {
         .keys(const { &[KeySpec::every(1, KeyFlags::RM.or(KeyFlags::DELETE))] })
         .takes("key [key ...]")
         .docs(
-            "Puts limiters back into their initial state.",
+            "Resets limiters to their initial state.",
             "0.1.0",
             "O(N) where N is the number of keys",
         ),
         limiter("RL.TAKE", at_least(5), take::take)
             .takes("key algorithm limit period [option ...] [COST cost] [PEEK]")
             .docs(
-                "Takes from a limiter if it has enough left.",
+                "Takes units from a limiter if it has enough left.",
                 "0.1.0",
                 "O(1)",
             ),
@@ -158,7 +158,7 @@ pub(super) static FAMILY: Family = Family {
         .acl(Group::RateLimit, Acl::RATELIMIT.or(Acl::KEYSPACE).or(Acl::DANGEROUS))
         .takes("[count] [BY <TOTAL | ALLOWED | DENIED>] [RESET]")
         .docs(
-            "Tells the keys that ask most: how often each was allowed, was denied, and how many more it can have been. From 1,024 decisions of a shard on, or when it has more keys than counters, about one in 16 is counted and stands for 16.",
+            "Returns the most requested keys: how often each was allowed and denied, and by how much that may be too high. After 1,024 decisions in a shard, or when it has more keys than counters, about one decision in 16 is counted as 16.",
             "0.1.0",
             "O(N) where N is the number of keys that are counted, a few thousand in all",
         )
@@ -173,7 +173,7 @@ pub(super) static FAMILY: Family = Family {
         .keys(const { &[KeySpec::at(1, KeyFlags::RM.or(KeyFlags::DELETE))] })
         .takes("key")
         .docs(
-            "Ends a ban before its time; the limiter goes on from what was counted before it.",
+            "Lifts a ban; the limiter goes on from what was counted before it.",
             "0.1.0",
             "O(1); O(N) where the limiter keeps N requests, leases or reservations",
         ),
