@@ -1,9 +1,17 @@
 //! The table of algorithms: one row each, and the state they share with the store.
 
+mod stored;
+
 use crate::calendar::{Calendar, CalendarUnit, Zone};
 use crate::fixed_window::{self, Anchor};
 use crate::types::{Cost, Decision, Nanos, PeriodMs, Quota, Timestamp};
-use crate::{gcra, leaky_bucket, lua, oracle, sliding_window, token_bucket};
+use crate::{gcra, lua, oracle, sliding_window, token_bucket};
+
+use stored::{
+    banned, decide_gcra, decide_leaky, decide_sliding, decide_tokens, decide_window, refund_time,
+    sliding_record, sliding_state,
+};
+pub(crate) use stored::{gcra_record, leaky_record, span_until, token_record};
 
 /// State of one limiter key as the store holds it: at most 16 bytes beside the entry's expiry and what names the algorithm.
 /// (A sliding window's period lies where the name leaves room.)
@@ -127,14 +135,19 @@ impl AlgorithmKind {
         cost: Cost,
         now: Timestamp,
     ) -> Result<Decided, KindMismatch> {
-        if let Some(Record {
-            state: LimiterState::Banned,
-            expires_at_ms,
-        }) = record
-            && now.millis() < expires_at_ms
-        {
-            return Ok((banned(quota, expires_at_ms, now), None));
-        }
+        let record = match record {
+            Some(Record {
+                state: LimiterState::Banned,
+                expires_at_ms,
+            }) => {
+                if now.millis() < expires_at_ms {
+                    return Ok((banned(quota, expires_at_ms, now), None));
+                }
+                // A ban that has ended counts as no state.
+                None
+            }
+            record => record,
+        };
         match self {
             Self::FixedWindow => decide_window(record, quota, Anchor::FirstHit, cost, now),
             Self::FixedWindowEpoch => decide_window(record, quota, Anchor::Epoch, cost, now),
@@ -412,252 +425,6 @@ pub static ALGORITHMS: &[Algorithm] = &[
         lua: lua::FIXED_WINDOW,
     },
 ];
-
-/// The answer while a ban lasts.
-#[cold]
-fn banned(quota: &Quota, expires_at_ms: i64, now: Timestamp) -> Decision {
-    let wait = fixed_window::span_ms(now.millis(), expires_at_ms);
-    Decision {
-        allowed: false,
-        limit: quota.limit,
-        remaining: 0,
-        retry_after: Some(wait),
-        reset_after: wait,
-    }
-}
-
-#[inline]
-fn decide_window(
-    record: Option<Record>,
-    quota: &Quota,
-    anchor: Anchor,
-    cost: Cost,
-    now: Timestamp,
-) -> Result<Decided, KindMismatch> {
-    let state = match record {
-        None => None,
-        Some(Record {
-            state: LimiterState::FixedWindow { count },
-            expires_at_ms,
-        }) => Some(fixed_window::State {
-            count,
-            ends_at_ms: expires_at_ms,
-        }),
-        Some(record) => {
-            return ended_ban(record, now, |record| {
-                decide_window(record, quota, anchor, cost, now)
-            });
-        }
-    };
-    let (decision, next) = fixed_window::decide(state, quota, anchor, cost, now);
-    let next = next.map(|next| Record {
-        state: LimiterState::FixedWindow { count: next.count },
-        expires_at_ms: next.ends_at_ms,
-    });
-    Ok((decision, next))
-}
-
-/// What an algorithm makes of a foreign state: a ban that has ended counts as none, anything else is a mistake.
-#[cold]
-fn ended_ban(
-    record: Record,
-    now: Timestamp,
-    again: impl FnOnce(Option<Record>) -> Result<Decided, KindMismatch>,
-) -> Result<Decided, KindMismatch> {
-    if record.state == LimiterState::Banned && record.expires_at_ms <= now.millis() {
-        again(None)
-    } else {
-        Err(KindMismatch)
-    }
-}
-
-#[inline]
-fn decide_gcra(
-    record: Option<Record>,
-    quota: &Quota,
-    cost: Cost,
-    now: Timestamp,
-) -> Result<Decided, KindMismatch> {
-    let state = match record {
-        None => None,
-        Some(Record {
-            state: LimiterState::Gcra { tat },
-            ..
-        }) => Some(gcra::State { tat }),
-        Some(record) => {
-            return ended_ban(record, now, |record| decide_gcra(record, quota, cost, now));
-        }
-    };
-    let (decision, next) = gcra::decide(state, quota, cost, now);
-    Ok((decision, next.map(|next| gcra_record(next.tat))))
-}
-
-pub(crate) fn gcra_record(tat: Timestamp) -> Record {
-    Record {
-        state: LimiterState::Gcra { tat },
-        expires_at_ms: tat.millis_ceil(),
-    }
-}
-
-fn decide_leaky(
-    record: Option<Record>,
-    quota: &Quota,
-    cost: Cost,
-    now: Timestamp,
-) -> Result<Decided, KindMismatch> {
-    let state = match record {
-        None => None,
-        Some(Record {
-            state: LimiterState::LeakyBucket { empty_at },
-            ..
-        }) => Some(leaky_bucket::State { empty_at }),
-        Some(record) => {
-            return ended_ban(record, now, |record| decide_leaky(record, quota, cost, now));
-        }
-    };
-    let (decision, next) = leaky_bucket::decide(state, quota, cost, now);
-    Ok((decision, next.map(|next| leaky_record(next.empty_at))))
-}
-
-pub(crate) fn leaky_record(empty_at: Timestamp) -> Record {
-    Record {
-        state: LimiterState::LeakyBucket { empty_at },
-        expires_at_ms: empty_at.millis_ceil(),
-    }
-}
-
-/// The time until a moment; none when it has passed.
-pub(crate) fn span_until(now: Timestamp, until: Timestamp) -> Nanos {
-    match until > now {
-        true => until.nanos().abs_diff(now.nanos()),
-        false => 0,
-    }
-}
-
-/// A time that units of cost have moved on, moved back, by `most` at most; `None` when nothing is owed.
-fn refund_time(
-    at: Timestamp,
-    quota: &Quota,
-    units: u64,
-    most: Nanos,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    if at <= now || units == 0 || most == 0 {
-        return None;
-    }
-    let back = gcra::Gcra::new(quota).increment.saturating_mul(units);
-    let back = back.min(most);
-    let ahead = at.nanos().abs_diff(now.nanos());
-    Some(now.plus(ahead.saturating_sub(back)))
-}
-
-fn decide_tokens(
-    record: Option<Record>,
-    quota: &Quota,
-    cost: Cost,
-    now: Timestamp,
-) -> Result<Decided, KindMismatch> {
-    let state = match record {
-        None => None,
-        Some(Record {
-            state: LimiterState::TokenBucket { full_at, part },
-            ..
-        }) => Some(token_bucket::State { full_at, part }),
-        Some(record) => {
-            return ended_ban(record, now, |record| {
-                decide_tokens(record, quota, cost, now)
-            });
-        }
-    };
-    let (decision, next) = token_bucket::decide(state, quota, cost, now);
-    Ok((decision, next.map(token_record)))
-}
-
-pub(crate) fn token_record(state: token_bucket::State) -> Record {
-    Record {
-        state: LimiterState::TokenBucket {
-            full_at: state.full_at,
-            part: state.part,
-        },
-        expires_at_ms: state.full_at_ceil().millis_ceil(),
-    }
-}
-
-fn decide_sliding(
-    record: Option<Record>,
-    quota: &Quota,
-    cost: Cost,
-    now: Timestamp,
-) -> Result<Decided, KindMismatch> {
-    let state = match record {
-        None => None,
-        Some(Record {
-            state: state @ LimiterState::SlidingWindow { .. },
-            expires_at_ms,
-        }) => sliding_state(state, expires_at_ms, quota),
-        Some(record) => {
-            return ended_ban(record, now, |record| {
-                decide_sliding(record, quota, cost, now)
-            });
-        }
-    };
-    let (decision, next) = sliding_window::decide(state, quota, cost, now);
-    Ok((decision, next.map(|next| sliding_record(next, quota))))
-}
-
-fn sliding_state(
-    state: LimiterState,
-    expires_at_ms: i64,
-    quota: &Quota,
-) -> Option<sliding_window::State> {
-    let LimiterState::SlidingWindow {
-        previous,
-        current,
-        period: taken_by,
-    } = state
-    else {
-        return None;
-    };
-    let period = fixed_window::period_ms(quota);
-    if let Some(taken_by) = taken_by.get() {
-        // Of a longer period the window before is a part as well as the latest: both count in full until that ends.
-        let (previous, current) = match period > taken_by {
-            true => (0, current.saturating_add(previous)),
-            false => (previous, current),
-        };
-        return Some(sliding_window::State {
-            previous,
-            current,
-            ends_at_ms: expires_at_ms.saturating_sub(taken_by),
-        });
-    }
-    // Windows end at multiples of their period. Of another period it is not known when the latest ended, but that it was before
-    // the record expires: its units count in full until then, so that a longer period forgets none.
-    let past = expires_at_ms.rem_euclid(period);
-    let ends_at_ms = match past {
-        _ if expires_at_ms == i64::MAX => expires_at_ms.saturating_sub(period),
-        0 => expires_at_ms.saturating_sub(period),
-        past => expires_at_ms.saturating_add(period - past),
-    };
-    Some(sliding_window::State {
-        previous,
-        current,
-        ends_at_ms,
-    })
-}
-
-fn sliding_record(state: sliding_window::State, quota: &Quota) -> Record {
-    Record {
-        state: LimiterState::SlidingWindow {
-            previous: state.previous,
-            current: state.current,
-            period: PeriodMs::new(fixed_window::period_ms(quota)),
-        },
-        expires_at_ms: state
-            .ends_at_ms
-            .saturating_add(fixed_window::period_ms(quota)),
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 //!
 //! The state is the theoretical arrival time (TAT): when the bucket is full again. A unit of cost moves it on
 //! by the increment; a request passes while the TAT stays within the tolerance ahead of now. So in any
-//! interval of length `t` at most `burst + t * rate` units pass.
+//! interval of length `t` at most `burst + t * rate` units pass. It is the virtual scheduling algorithm of ITU-T I.371.
 //!
 //! The increment is `period / limit` rounded **up** to the resolution (1 ns here, 1 us in the scripts for
 //! remote stores, whose numbers are doubles), so rounding never admits more than the quota says. Rates above

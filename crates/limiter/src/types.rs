@@ -84,7 +84,7 @@ pub struct Quota {
     pub limit: u64,
     /// Length of the window, or the time in which `limit` units are earned.
     pub period: Nanos,
-    /// GCRA: units that may pass at one instant. Fixed windows do not look at it.
+    /// Of buckets (GCRA, token, leaky): units that may pass at one instant. Windows ignore it.
     pub burst: u64,
 }
 
