@@ -223,11 +223,11 @@ fn contradiction(hot_key: HotKey, bound: &Bound) -> Option<String> {
     }
     if bound.method == Method::Concurrency {
         return Some(format!(
-            "the strategy {name} cannot count places in use, which come back at any time"
+            "the strategy {name} cannot be combined with concurrency, whose places are freed at any time"
         ));
     }
     if bound.exact {
-        return Some(format!("exact stands beside the strategy {name}"));
+        return Some(format!("exact cannot be combined with the strategy {name}"));
     }
     let splits = matches!(hot_key, HotKey::Local { .. } | HotKey::Shards { .. });
     if splits && bound.method == Method::Small(AlgorithmKind::FixedWindow) {
@@ -237,7 +237,7 @@ fn contradiction(hot_key: HotKey, bound: &Bound) -> Option<String> {
     }
     if splits && bound.inherit.is_some() {
         return Some(format!(
-            "inherit stands beside the strategy {name}, whose parts begin anew when the limit changes"
+            "inherit cannot be combined with the strategy {name}, whose parts start over when the limit changes"
         ));
     }
     let capacity = bound.method.capacity(&bound.quota);

@@ -192,7 +192,7 @@ fn nothing_beside_limits(said: Said<'_>) -> Result<(), YamlError> {
     let beside = envoy.into_iter().find_map(|(key, node)| Some((key, node?)));
     match beside.or(said.first_own()) {
         Some((key, node)) => {
-            let reason = format!("{key} stands beside limits: it belongs to one of them");
+            let reason = format!("{key} cannot be next to limits: it belongs in one of them");
             Err(YamlError::new(node.line, reason))
         }
         None => Ok(()),
@@ -207,8 +207,7 @@ fn apply_to_all(
 ) -> Result<(), YamlError> {
     let places = |named: &NamedBound| named.bound.method == Method::Concurrency;
     if let Some(node) = inherit.filter(|_| bounds.iter().all(places)) {
-        let reason =
-            "inherit stands beside concurrency, whose places stay in use whatever the limit";
+        let reason = "inherit cannot be combined with concurrency, whose places stay in use whatever the limit";
         return Err(YamlError::new(node.line, reason));
     }
     let inherit = match inherit {
@@ -280,7 +279,7 @@ fn bound_of(node: &Node, said: Said<'_>) -> Result<Bound, YamlError> {
         return concurrency_of(limit, said);
     }
     if let Some(lease) = given(said.lease) {
-        let reason = "lease stands without concurrency";
+        let reason = "lease needs concurrency";
         return Err(YamlError::new(lease.line, reason));
     }
     let window = window_of(node, said)?;
@@ -312,7 +311,7 @@ fn bound_of(node: &Node, said: Said<'_>) -> Result<Bound, YamlError> {
         ) => Bound::per_calendar(calendar, u64::from(requests)),
         (Window::Calendar(_), Some((method, at))) => {
             let name = method.name();
-            let reason = format!("algorithm {name} knows no period of a calendar");
+            let reason = format!("algorithm {name} cannot use a calendar period");
             return Err(YamlError::new(at, reason));
         }
     };
@@ -361,14 +360,14 @@ fn concurrency_of(limit: &Node, said: Said<'_>) -> Result<Bound, YamlError> {
         .into_iter()
         .find_map(|(key, node)| Some((key, given(node)?)))
     {
-        let reason = format!("{key} stands beside concurrency, which has no period");
+        let reason = format!("{key} cannot be combined with concurrency, which has no period");
         return Err(YamlError::new(node.line, reason));
     }
     if let Some(node) = given(said.algorithm) {
         let (method, line) = method_of(node)?;
         if method != Method::Concurrency {
             let name = method.name();
-            let reason = format!("algorithm {name} does not count what is in use");
+            let reason = format!("algorithm {name} cannot be combined with concurrency");
             return Err(YamlError::new(line, reason));
         }
     }

@@ -224,10 +224,7 @@ impl Builder {
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
                 let Some(&(_, size)) = self.anchors.get(&anchor) else {
-                    return Err(YamlError::new(
-                        line,
-                        "an alias stands within its own anchor",
-                    ));
+                    return Err(YamlError::new(line, "an alias is inside its own anchor"));
                 };
                 // Counted before it is copied.
                 self.count(size, line)?;

@@ -109,16 +109,20 @@ fn what_contradicts_itself_is_refused_with_its_reason() {
             "{strategy: shards, shards: 2}",
             "fixed-window-epoch",
         ),
-        ("concurrency: 5", "denial-cache", "places in use"),
+        (
+            "concurrency: 5",
+            "denial-cache",
+            "combined with concurrency",
+        ),
         (
             "unit: day, exact: true, requests_per_unit: 9",
             "denial-cache",
-            "exact stands beside",
+            "exact cannot be combined",
         ),
         (
             "unit: day, inherit: as_is, requests_per_unit: 9",
             "{strategy: shards, shards: 2}",
-            "inherit stands beside",
+            "inherit cannot be combined",
         ),
         ("unlimited: true", "denial-cache", "when unlimited"),
     ] {

@@ -273,7 +273,7 @@ fn what_is_wrong_with_one_limit_is_told_with_its_line() {
         ),
         (
             "{requests_per_unit: 1, period: 1mo, algorithm: gcra}",
-            "algorithm gcra knows no period of a calendar",
+            "algorithm gcra cannot use a calendar period",
         ),
         (
             "{requests_per_unit: 1, period: 2s, algorithm: calendar}",
@@ -285,11 +285,11 @@ fn what_is_wrong_with_one_limit_is_told_with_its_line() {
         ),
         (
             "{concurrency: 1, unit: second}",
-            "unit stands beside concurrency",
+            "unit cannot be combined with concurrency",
         ),
         (
             "{concurrency: 1, algorithm: gcra}",
-            "algorithm gcra does not count what is in use",
+            "algorithm gcra cannot be combined with concurrency",
         ),
         (
             "{concurrency: many}",
@@ -297,7 +297,7 @@ fn what_is_wrong_with_one_limit_is_told_with_its_line() {
         ),
         (
             "{requests_per_unit: 1, unit: day, lease: 1s}",
-            "lease stands without concurrency",
+            "lease needs concurrency",
         ),
     ]);
 }
@@ -317,11 +317,11 @@ fn what_is_wrong_among_several_keys_is_told_with_its_line() {
         ),
         (
             "{unit: day, limits: [{concurrency: 1}]}",
-            "unit stands beside limits",
+            "unit cannot be next to limits",
         ),
         (
             "{burst: 1, limits: [{concurrency: 1}]}",
-            "burst stands beside limits",
+            "burst cannot be next to limits",
         ),
         (
             "{limits: [{concurrency: 1}, {concurrency: 2}]}",
@@ -353,7 +353,7 @@ fn what_is_wrong_among_several_keys_is_told_with_its_line() {
         ),
         (
             "{concurrency: 4, inherit: as_is}",
-            "inherit stands beside concurrency",
+            "inherit cannot be combined with concurrency",
         ),
         (
             "{limits: [{requests_per_unit: 1, unit: day, inherit: as_is}]}",

@@ -77,7 +77,9 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         match &*self.value(&socket) {
             "unix" if form.is_empty() && tls => {
                 let tls = of("TLS");
-                return Err(format!("{tls}: unix sockets have no TLS; {socket}=tcp has"));
+                return Err(format!(
+                    "{tls}: there is no TLS on unix sockets; it needs {socket}=tcp"
+                ));
             }
             "unix" if form.is_empty() => return Ok(unix_url(&url, login)),
             // Sentinels and clusters are on TCP, whatever is said.

@@ -85,16 +85,22 @@ async fn answer_uncounted(
     };
     let id = match (asked.id, kind) {
         (Some(id), _) if id.is_empty() || id.len() > ID_MAX => {
-            return Ok(bad_request(format!("id: from 1 to {ID_MAX} bytes")));
+            return Ok(bad_request(format!("id: must have 1 to {ID_MAX} bytes")));
         }
         (Some(id), _) => id,
         (None, HoldRequest::Reserve) => LeaseName::new().as_text().to_owned(),
-        (None, _) => return Ok(bad_request("id: whose units are meant".to_owned())),
+        (None, _) => {
+            return Ok(bad_request(
+                "id: required, the name of the reservation or lease".to_owned(),
+            ));
+        }
     };
     let foreign = match kind {
         HoldRequest::Reserve => asked.actual.is_some(),
         HoldRequest::Commit => asked.ttl_ms.is_some(),
-        HoldRequest::Cancel | HoldRequest::Release => asked.actual.is_some() || asked.ttl_ms.is_some(),
+        HoldRequest::Cancel | HoldRequest::Release => {
+            asked.actual.is_some() || asked.ttl_ms.is_some()
+        }
     };
     if foreign {
         let reason = "ttl_ms belongs to /v1/reserve, actual to /v1/commit";
@@ -110,13 +116,13 @@ async fn answer_uncounted(
         HoldRequest::Reserve => {
             let ttl_ms = asked.ttl_ms.map_or(DEFAULT_TTL_MS, Number::get);
             if !(1..=MAX_TTL_MS).contains(&ttl_ms) {
-                return Ok(bad_request(format!("ttl_ms: from 1 to {MAX_TTL_MS}")));
+                return Ok(bad_request(format!("ttl_ms: must be 1 to {MAX_TTL_MS}")));
             }
             reserve(service, &request, &id, Duration::from_millis(ttl_ms)).await
         }
         HoldRequest::Commit => match asked.actual {
             Some(actual) => end(service, &request, &id, actual.get()).await,
-            None => Ok(bad_request("actual: the cost that counts".to_owned())),
+            None => Ok(bad_request("actual: required, the actual cost".to_owned())),
         },
         HoldRequest::Cancel => end(service, &request, &id, 0).await,
         HoldRequest::Release => release(service, &request, &id).await,

@@ -237,7 +237,7 @@ pub(super) fn denied(decided: &Decided<'_>, request: &RateLimitRequest) -> Reply
 
 async fn decide_many(service: &Service, call: Option<&CallSpan>, many: Many) -> Reply {
     if many.checks.is_empty() || many.checks.len() > MAX_CHECKS {
-        return bad_request(format!("checks: from 1 to {MAX_CHECKS} are taken at once"));
+        return bad_request(format!("checks: must have 1 to {MAX_CHECKS} entries"));
     }
     let mut results: Vec<serde_json::Value> = Vec::with_capacity(many.checks.len());
     for Object(check) in many.checks {
