@@ -50,6 +50,7 @@ pub(crate) fn command() -> Command {
             .long(setting.name)
             .value_name(setting.kind.placeholder())
             .allow_hyphen_values(true)
+            .hide(!setting.used || setting.hidden)
             .help(format!("{}{default}", setting.doc));
         match setting.alias {
             Some(alias) => arg.alias(alias),
@@ -58,7 +59,7 @@ pub(crate) fn command() -> Command {
     });
     Command::new("serve")
         .about("Run the store, and with --rules the rate limit service")
-        .after_help("Every flag can also be a line of the configuration file or an environment variable, such as TOLLGATE_PORT for --port.")
+        .after_help("Every flag can also be a line of the configuration file or an environment variable, such as TOLLGATE_PORT for --port. Settings of Redis that have no effect here are accepted as well and not listed above; docs/settings.md names them.")
         .arg(config)
         .arg(file)
         .arg(user)
@@ -87,7 +88,7 @@ pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), S
     tollgate_server::give_back_with(allocator::give_back);
     // A process with threads cannot go to the background.
     tollgate_server::go_to_background(&config)
-        .map_err(|error| format!("cannot go to the background: {error}"))?;
+        .map_err(|error| format!("cannot run in the background: {error}"))?;
     if config.get(Key::SetProcTitle) == "yes" {
         let program = std::env::args_os().next().unwrap_or_default();
         tollgate_server::claim_title(&program.to_string_lossy());
