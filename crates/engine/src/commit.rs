@@ -149,8 +149,7 @@ impl Listeners {
 impl Engine {
     /// `notify-keyspace-events`.
     pub fn set_notify(&self, notify: Notify) {
-        let set = |flags: u32| Some(flags & OTHERS | notify.bits());
-        self.listen(set);
+        self.listen(|flags| flags & OTHERS | notify.bits());
     }
 
     /// Begins to track keys for a client, or changes how; see [`crate::Tracking::enable`].
@@ -183,36 +182,23 @@ impl Engine {
     /// sees what is true.
     fn follow_tracking(&self) {
         while self.tracking.is_active() != self.listeners.tracking() {
-            let on = self.tracking.is_active();
-            self.listen(|flags| {
-                Some(if on {
-                    flags | TRACKING
-                } else {
-                    flags & !TRACKING
-                })
-            });
+            self.listen_for(TRACKING, self.tracking.is_active());
         }
     }
 
     /// Has changes recorded for replicas, or no more.
     pub(crate) fn listen_for_journal(&self, on: bool) {
-        self.listen(|flags| {
-            Some(if on {
-                flags | JOURNAL
-            } else {
-                flags & !JOURNAL
-            })
-        });
+        self.listen_for(JOURNAL, on);
     }
 
     /// Has changes recorded for the append-only file, or no more.
     pub(crate) fn listen_for_log(&self, on: bool) {
-        self.listen(|flags| Some(if on { flags | LOG } else { flags & !LOG }));
+        self.listen_for(LOG, on);
     }
 
     /// Has what clients of a replica let expire noted, or no more.
     pub(crate) fn listen_for_own(&self, on: bool) {
-        self.listen(|flags| Some(if on { flags | OWN } else { flags & !OWN }));
+        self.listen_for(OWN, on);
     }
 
     /// Has this thread gather what it appends for replicas until [`Engine::deliver_journal`], so that what many commands
@@ -246,15 +232,22 @@ impl Engine {
         }
     }
 
+    /// Adds one kind of listener, or takes it away.
+    fn listen_for(&self, kind: u32, on: bool) {
+        self.listen(|flags| if on { flags | kind } else { flags & !kind });
+    }
+
     /// Changes who listens; afterwards all shards know of it that no long command holds.
-    fn listen(&self, set: impl FnMut(u32) -> Option<u32>) {
+    fn listen(&self, mut set: impl FnMut(u32) -> u32) {
         let Listeners {
             flags, changing, ..
         } = &self.listeners;
         // Told before the flags change, so that whoever finds them changed already knows whether the shards may not be.
         changing.fetch_add(1, Ordering::AcqRel);
         let (Ok(before) | Err(before)) =
-            flags.fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
+            flags.fetch_update(Ordering::AcqRel, Ordering::Acquire, |flags| {
+                Some(set(flags))
+            });
         let is_other = hears_all(before) != self.listeners.hear_expired();
         let mut follows = is_other || changing.load(Ordering::Acquire) > 1;
         // Others may do so at the same time; whoever is last sees what is true.

@@ -250,13 +250,7 @@ impl Engine {
             out.truncate(mark);
             return outcome;
         }
-        match result {
-            Ok(reply) => {
-                reply.write(out);
-                count_failed_script(row, &out.bytes()[mark..], counters);
-            }
-            Err(error) => fail(&error, mark, counters, out),
-        }
+        write_result(result, row, mark, counters, out);
         if let Some(started) = started {
             let nanos = elapsed(started);
             counters.took_one_of(!short, sampled, nanos);
@@ -756,11 +750,24 @@ pub(crate) fn fail(error: &CmdError, mark: usize, counters: RowCounters<'_>, out
     error.write(out);
 }
 
-/// A script that replies with an error, its own or one of its commands, has failed.
-#[inline]
-pub(crate) fn count_failed_script(row: &Row, reply: &[u8], counters: RowCounters<'_>) {
-    if reply.first() == Some(&b'-') && matches!(row.run, Run::Script(_)) {
-        counters.failed();
+/// Writes the reply of a command that is not about a few keys, or its error in place of what it has written from `mark` on.
+/// A script that replies with an error, its own or one of its commands, has failed, too.
+pub(crate) fn write_result(
+    result: Result<Reply, CmdError>,
+    row: &Row,
+    mark: usize,
+    counters: RowCounters<'_>,
+    out: &mut ReplyBuf,
+) {
+    match result {
+        Ok(reply) => {
+            reply.write(out);
+            let is_error = out.bytes().get(mark) == Some(&b'-');
+            if is_error && matches!(row.run, Run::Script(_)) {
+                counters.failed();
+            }
+        }
+        Err(error) => fail(&error, mark, counters, out),
     }
 }
 

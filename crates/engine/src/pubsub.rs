@@ -183,12 +183,6 @@ impl PubSub {
         )
     }
 
-    /// Whether a published message could reach anybody. Whoever has to build a message asks first.
-    #[inline]
-    pub fn has_listeners(&self) -> bool {
-        self.channels.count.load(Ordering::SeqCst) | self.pattern_count.load(Ordering::SeqCst) != 0
-    }
-
     /// Sends a message to a channel and the patterns that match it; returns how many subscriptions it reached.
     pub fn publish(&self, channel: &[u8], payload: &[u8]) -> usize {
         let reached = self.channels.publish(b"message", channel, payload);
@@ -221,7 +215,7 @@ impl PubSub {
     }
 
     /// Sends a message to a shard channel; returns how many subscriptions it reached.
-    pub fn publish_to_shard(&self, channel: &[u8], payload: &[u8]) -> usize {
+    pub(crate) fn publish_to_shard(&self, channel: &[u8], payload: &[u8]) -> usize {
         self.shard_channels.publish(b"smessage", channel, payload)
     }
 
@@ -315,7 +309,6 @@ mod tests {
     fn messages_reach_channels_then_patterns_in_the_protocol_of_each() {
         let pubsub = PubSub::new(&Seed::new(1));
         let (two, three) = (listener(2, Protocol::Resp2), listener(3, Protocol::Resp3));
-        assert!(!pubsub.has_listeners());
         assert_eq!(pubsub.publish(b"news", b"x"), 0);
         pubsub.subscribe(Topic::Channel, b"news", two.clone());
         pubsub.subscribe(Topic::Channel, b"news", two.clone());
@@ -358,6 +351,5 @@ mod tests {
             pubsub.unsubscribe(topic, b"a", 2);
         }
         assert_eq!(pubsub.counts(), (0, 0, 0));
-        assert!(!pubsub.has_listeners());
     }
 }

@@ -15,7 +15,7 @@ use tollgate_wire::resp::ReplyBuf;
 use crate::access::UserPermit;
 use crate::call::{Call, Long};
 use crate::elsewhere::{looks_at_all, runs_script};
-use crate::execute::{changes_functions, count_failed_script, elapsed, fail};
+use crate::execute::{changes_functions, elapsed, fail, write_result};
 use crate::held::while_held;
 use crate::keys::ShardList;
 use crate::script::{Around, Host};
@@ -437,13 +437,7 @@ impl Engine {
         }
         let result = gate::check(row, words, &view)
             .and_then(|()| self.run_queued_kind(&call, session, held, out, node, outcome));
-        match result {
-            Ok(reply) => {
-                reply.write(out);
-                count_failed_script(row, &out.bytes()[mark..], counters);
-            }
-            Err(error) => fail(&error, mark, counters, out),
-        }
+        write_result(result, row, mark, counters, out);
         if let Some(started) = started {
             let nanos = elapsed(started);
             counters.took_one_of(is_late, sampled, nanos);
