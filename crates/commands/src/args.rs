@@ -110,7 +110,7 @@ impl<'a> Args<'a> {
     }
 
     /// The next word as a count whose sign means something.
-    pub fn signed_count(&mut self) -> Result<i64, CmdError> {
+    pub(crate) fn signed_count(&mut self) -> Result<i64, CmdError> {
         match self.int()? {
             i64::MIN => Err(CmdError::CountOutOfRange),
             count => Ok(count),

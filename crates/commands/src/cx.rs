@@ -171,7 +171,7 @@ impl<'c> WriteEntry<'c> {
 impl Cx<'_> {
     /// The answer of a command that has nothing to give: to wait until the deadline (Unix milliseconds, `None` = for
     /// ever) if it may, else `nothing`.
-    pub fn wait_or(&self, deadline_ms: Option<i64>, nothing: Reply) -> Reply {
+    pub(crate) fn wait_or(&self, deadline_ms: Option<i64>, nothing: Reply) -> Reply {
         if self.may_block {
             Reply::Block { deadline_ms }
         } else {
@@ -181,7 +181,7 @@ impl Cx<'_> {
 
     /// Whether something that ends at `deadline_ms` is over before it begins. What is applied ends when that is said.
     #[inline]
-    pub fn has_passed(&self, deadline_ms: i64) -> bool {
+    pub(crate) fn has_passed(&self, deadline_ms: i64) -> bool {
         deadline_ms <= self.now.millis() && !self.origin.is_applied()
     }
 
@@ -234,7 +234,7 @@ impl Cx<'_> {
     }
 
     /// As [`Cx::peek`] in another database.
-    pub fn peek_in<'c>(&'c mut self, db: DbIndex, key: Key<'c>) -> Option<EntryRef<'c>> {
+    pub(crate) fn peek_in<'c>(&'c mut self, db: DbIndex, key: Key<'c>) -> Option<EntryRef<'c>> {
         let now = self.now.millis();
         self.shards.of(key).peek(db, key, now)
     }

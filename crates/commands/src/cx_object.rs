@@ -124,7 +124,7 @@ impl<T> Change<'_, T> {
 
     /// Logs one event for several changes of the key, such as elements that were added together.
     #[inline]
-    pub fn touched_times(&mut self, event: Event, changes: usize) {
+    pub(crate) fn touched_times(&mut self, event: Event, changes: usize) {
         self.touched(event);
         self.effects.count(changes.saturating_sub(1) as u64);
     }
@@ -143,7 +143,7 @@ impl<T> Change<'_, T> {
 
     /// Counts further changes within one that is logged, or changes that nobody is told of.
     #[inline]
-    pub fn count_more(&mut self, changes: u64) {
+    pub(crate) fn count_more(&mut self, changes: u64) {
         self.effects.count(changes);
     }
 
@@ -176,7 +176,7 @@ impl Cx<'_> {
     /// The collection at `key`, if the key exists. Counts as an access.
     // Always inlined, as `Args::key` is: the key stays in registers. Each caller has a copy of its own anyway.
     #[inline(always)]
-    pub fn read_as<'c, T: ObjectKind + 'c>(
+    pub(crate) fn read_as<'c, T: ObjectKind + 'c>(
         &'c mut self,
         key: Key<'c>,
     ) -> Result<Option<Seen<'c, T>>, CmdError> {
@@ -195,7 +195,7 @@ impl Cx<'_> {
     }
 
     /// The collection at `key`, on which depends what a write does; see [`Cx::find`].
-    pub fn find_as<'c, T: ObjectKind + 'c>(
+    pub(crate) fn find_as<'c, T: ObjectKind + 'c>(
         &'c mut self,
         key: Key<'c>,
     ) -> Result<Option<&'c T>, CmdError> {
@@ -206,7 +206,7 @@ impl Cx<'_> {
     }
 
     /// The collections at several keys, in their order, to be read together. Each counts as an access.
-    pub fn peek_all<'c, T: ObjectKind + 'c>(
+    pub(crate) fn peek_all<'c, T: ObjectKind + 'c>(
         &'c mut self,
         keys: &[Key<'_>],
     ) -> Result<SmallVec<[Option<&'c T>; 8]>, CmdError> {
@@ -221,7 +221,7 @@ impl Cx<'_> {
     /// # Errors
     ///
     /// WRONGTYPE at the first value that does not fit; those behind it are not looked at.
-    pub fn peek_values<'c>(
+    pub(crate) fn peek_values<'c>(
         &'c mut self,
         keys: &[Key<'_>],
         fits: impl Fn(ValueRef<'_>) -> bool,

@@ -338,13 +338,13 @@ impl CmdError {
 
     /// The append-only file cannot be written; the system's reason.
     #[cold]
-    pub fn log_failed(reason: &str) -> CmdError {
+    pub(crate) fn log_failed(reason: &str) -> CmdError {
         CmdError::line(format!("MISCONF Errors writing to the AOF file: {reason}"))
     }
 
     /// No command has that name. `words` is the whole call, name included.
     #[cold]
-    pub fn unknown_command(words: &[&[u8]]) -> CmdError {
+    pub(crate) fn unknown_command(words: &[&[u8]]) -> CmdError {
         let name = words.first().copied().unwrap_or_default();
         let mut args = Vec::new();
         for word in words.iter().skip(1) {
@@ -375,7 +375,7 @@ impl CmdError {
 
     /// The container command, which was called `container`, has no such sub-command.
     #[cold]
-    pub fn unknown_subcommand(container: &[u8], word: &[u8]) -> CmdError {
+    pub(crate) fn unknown_subcommand(container: &[u8], word: &[u8]) -> CmdError {
         CmdError::err(
             [
                 b"unknown subcommand '",
@@ -406,7 +406,7 @@ impl CmdError {
 
     /// BITOP compares the first source with others in the operation of that name.
     #[cold]
-    pub fn two_sources_needed(operation: &str) -> CmdError {
+    pub(crate) fn two_sources_needed(operation: &str) -> CmdError {
         CmdError::err(format!(
             "BITOP {operation} must be called with at least two source keys."
         ))
@@ -414,14 +414,14 @@ impl CmdError {
 
     /// PFDEBUG knows no such subcommand.
     #[cold]
-    pub fn unknown_pfdebug(word: &[u8]) -> CmdError {
+    pub(crate) fn unknown_pfdebug(word: &[u8]) -> CmdError {
         let word = c_text(word, word.len());
         CmdError::err([b"Unknown PFDEBUG subcommand '", word, b"'"].concat())
     }
 
     /// The command of that name (any case) is given no keys to combine.
     #[cold]
-    pub fn no_input_keys(name: &[u8]) -> CmdError {
+    pub(crate) fn no_input_keys(name: &[u8]) -> CmdError {
         let name = name.to_ascii_lowercase();
         CmdError::err(
             [
@@ -435,19 +435,19 @@ impl CmdError {
 
     /// No ACL category has that name.
     #[cold]
-    pub fn unknown_category(name: &[u8]) -> CmdError {
+    pub(crate) fn unknown_category(name: &[u8]) -> CmdError {
         CmdError::err([b"Unknown category '", c_text(name, QUOTED), b"'"].concat())
     }
 
     /// The command has no such option.
     #[cold]
-    pub fn unknown_argument(word: &[u8]) -> CmdError {
+    pub(crate) fn unknown_argument(word: &[u8]) -> CmdError {
         CmdError::err([b"unknown argument: ", c_text(word, word.len())].concat())
     }
 
     /// A position (degrees) that cannot be stored.
     #[cold]
-    pub fn invalid_position(longitude: f64, latitude: f64) -> CmdError {
+    pub(crate) fn invalid_position(longitude: f64, latitude: f64) -> CmdError {
         CmdError::err(format!(
             "invalid longitude,latitude pair {longitude:.6},{latitude:.6}"
         ))
@@ -455,7 +455,7 @@ impl CmdError {
 
     /// A search whose result is stored shows nothing beside it.
     #[cold]
-    pub fn stores_no_details(what: &str) -> CmdError {
+    pub(crate) fn stores_no_details(what: &str) -> CmdError {
         CmdError::err(format!(
             "{what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
         ))
@@ -463,14 +463,14 @@ impl CmdError {
 
     /// The command, as the client wrote it, lacks one of two options.
     #[cold]
-    pub fn exactly_one_of(options: &str, name: &[u8]) -> CmdError {
+    pub(crate) fn exactly_one_of(options: &str, name: &[u8]) -> CmdError {
         let head = format!("exactly one of {options} can be specified for ");
         CmdError::err([head.as_bytes(), c_text(name, name.len())].concat())
     }
 
     /// RL.TAKE knows no such algorithm.
     #[cold]
-    pub fn unknown_algorithm(word: &[u8]) -> CmdError {
+    pub(crate) fn unknown_algorithm(word: &[u8]) -> CmdError {
         CmdError::err(
             [
                 b"unknown algorithm '",

@@ -45,11 +45,11 @@ pub use keyspec::{
     keys_of, routes_of, uses_hidden_keys,
 };
 pub use limits::{IncrexForm, Policy, StoreLimits};
-pub use names::{Names, by_full_name_of, resolve_by, rows_by};
+pub use names::{Names, by_full_name_of};
 pub use reply::Reply;
 pub use row::{
     AclCommand, Arity, Channels, ClusterCommand, Deprecation, Family, FunctionCommand, Group,
     Handler, NodeCommand, PubSubCommand, Row, Run, ScriptCommand, TransactionCommand,
 };
 pub use shards::{LockedShards, ShardSet, Walk};
-pub use table::{by_full_name, families, find, lookup, resolve, rows};
+pub use table::{families, find, lookup, resolve, rows};

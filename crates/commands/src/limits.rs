@@ -185,12 +185,12 @@ impl Policy {
     }
 
     /// Uses are counted; under the other policies their times are kept.
-    pub fn counts_uses(self) -> bool {
+    pub(crate) fn counts_uses(self) -> bool {
         matches!(self, Policy::VolatileLfu | Policy::AllKeysLfu)
     }
 
     /// What goes first is judged by the uses of each entry.
-    pub fn orders_by_uses(self) -> bool {
+    pub(crate) fn orders_by_uses(self) -> bool {
         self.counts_uses() || matches!(self, Policy::VolatileLru | Policy::AllKeysLru)
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::table::by_full_name;
 use crate::table::{find_sub, unknown};
-use crate::{CmdError, Row, by_full_name, find, lookup, resolve, rows};
+use crate::{CmdError, Row, find, lookup, resolve, rows};
 
 /// What `rename-command` of redis.conf changes: commands with another name, or with none. Sub-commands keep theirs.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +39,7 @@ impl Names {
     }
 
     /// Whether every command has its own name.
-    pub fn are_own(&self) -> bool {
+    pub(crate) fn are_own(&self) -> bool {
         self.changed.is_empty()
     }
 
@@ -87,7 +88,7 @@ impl Names {
 }
 
 /// Every command that can be called, without sub-commands.
-pub fn rows_by(names: Option<&Names>) -> impl Iterator<Item = &'static Row> {
+pub(crate) fn rows_by(names: Option<&Names>) -> impl Iterator<Item = &'static Row> {
     rows().filter(move |row| names.is_none_or(|names| names.has(row)))
 }
 
@@ -107,7 +108,7 @@ pub fn by_full_name_of(names: Option<&Names>, name: &[u8]) -> Option<&'static Ro
 /// # Errors
 ///
 /// The reply for a command or sub-command that does not exist.
-pub fn resolve_by(names: Option<&Names>, words: &[&[u8]]) -> Result<&'static Row, CmdError> {
+pub(crate) fn resolve_by(names: Option<&Names>, words: &[&[u8]]) -> Result<&'static Row, CmdError> {
     match names {
         None => resolve(words),
         Some(names) => names.resolve(words),

@@ -266,7 +266,7 @@ impl Channels {
     }
 
     /// True when the words are patterns.
-    pub fn are_patterns(self) -> bool {
+    pub(crate) fn are_patterns(self) -> bool {
         self == Channels::EveryPattern
     }
 }
@@ -399,7 +399,7 @@ impl Row {
 
     /// True for a sub-command.
     #[inline]
-    pub fn is_sub(&self) -> bool {
+    pub(crate) fn is_sub(&self) -> bool {
         self.is_sub
     }
 

@@ -111,7 +111,7 @@ pub fn lookup(name: &[u8]) -> Option<&'static Row> {
 }
 
 /// The command or (as `client|kill`) sub-command of that name, in any case.
-pub fn by_full_name(name: &[u8]) -> Option<&'static Row> {
+pub(crate) fn by_full_name(name: &[u8]) -> Option<&'static Row> {
     match name.iter().position(|&b| b == b'|') {
         None => lookup(name),
         Some(bar) => lookup(&name[..bar])?.sub(&name[bar + 1..]),

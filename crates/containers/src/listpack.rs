@@ -77,7 +77,7 @@ pub struct At(usize);
 
 impl Listpack {
     /// Longest listpack in bytes; its length is a 32-bit number.
-    pub const MAX_BYTES: usize = u32::MAX as usize;
+    pub(crate) const MAX_BYTES: usize = u32::MAX as usize;
 
     /// An empty list with room for `capacity` bytes of elements.
     pub fn with_capacity(capacity: usize) -> Listpack {
@@ -130,7 +130,7 @@ impl Listpack {
 
     /// Bytes in all.
     #[inline]
-    pub fn byte_len(&self) -> usize {
+    pub(crate) fn byte_len(&self) -> usize {
         self.bytes.len()
     }
 
@@ -261,7 +261,7 @@ impl Listpack {
     }
 
     /// Replaces the element at `at` by an integer; places before it stay valid. The end is left as it is.
-    pub fn replace_int(&mut self, at: At, int: i64) {
+    pub(crate) fn replace_int(&mut self, at: At, int: i64) {
         let Some((_, next)) = self.get(at) else {
             return;
         };

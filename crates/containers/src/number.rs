@@ -65,7 +65,7 @@ pub fn write_i64(buf: &mut [u8; I64_TEXT_LEN], value: i64) -> &[u8] {
 
 /// As [`write_i64`] without a sign: up to 20 digits.
 #[inline]
-pub fn write_u64(buf: &mut [u8; I64_TEXT_LEN], value: u64) -> &[u8] {
+pub(crate) fn write_u64(buf: &mut [u8; I64_TEXT_LEN], value: u64) -> &[u8] {
     let at = write_digits(buf, value);
     &buf[at..]
 }

@@ -201,7 +201,7 @@ impl SortedSet {
     }
 
     /// How many elements come up to `bound`, the upper end of a range.
-    pub fn end_by_score(&self, bound: ScoreBound) -> usize {
+    pub(crate) fn end_by_score(&self, bound: ScoreBound) -> usize {
         let ScoreBound { score, exclusive } = bound;
         self.rank_by_score(|other| other < score || (!exclusive && other == score))
     }

@@ -40,7 +40,7 @@ impl Str {
     /// Longest string in bytes; growing past it is a caller's error and panics.
     pub const MAX_LEN: usize = u32::MAX as usize;
     /// Longest string that needs no allocation.
-    pub const INLINE_LEN: usize = 7;
+    pub(crate) const INLINE_LEN: usize = 7;
 
     /// The empty string; allocates nothing.
     #[inline]

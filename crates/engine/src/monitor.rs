@@ -55,7 +55,7 @@ impl Monitors {
 
     /// Shows a script, which its flags hide from [`Monitors::show`]: its commands come behind it.
     #[cold]
-    pub fn show_script(&self, row: &Row, db: DbIndex, source: &[u8], args: &[&[u8]]) {
+    pub(crate) fn show_script(&self, row: &Row, db: DbIndex, source: &[u8], args: &[&[u8]]) {
         if matches!(row.run, Run::Script(_)) {
             self.send(row, db, source, args);
         }

@@ -98,7 +98,7 @@ impl Object {
 
     /// When the next field of a hash expires, in Unix milliseconds.
     #[inline]
-    pub fn next_field_expiry(&self) -> Option<i64> {
+    pub(crate) fn next_field_expiry(&self) -> Option<i64> {
         match self {
             Object::Hash(hash) => hash.next_expiry(),
             _ => None,

@@ -28,7 +28,7 @@ pub enum CalendarUnit {
 }
 
 /// Units with their names.
-pub const CALENDAR_UNITS: &[(CalendarUnit, &str)] = &[
+pub(crate) const CALENDAR_UNITS: &[(CalendarUnit, &str)] = &[
     (CalendarUnit::Day, "day"),
     (CalendarUnit::Week, "week"),
     (CalendarUnit::Month, "month"),

@@ -12,7 +12,7 @@ use crate::algorithms::{AlgorithmKind, KindMismatch, Record};
 use crate::types::{Cost, Decision, Nanos, Quota, Timestamp};
 
 /// Most reservations of one key, ended ones that are still remembered included.
-pub const HOLDS_MAX: usize = 100_000;
+pub(crate) const HOLDS_MAX: usize = 100_000;
 
 /// One reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Holds {
     }
 
     /// Reservations read from elsewhere.
-    pub fn from_holds(
+    pub(crate) fn from_holds(
         kind: AlgorithmKind,
         quota: Quota,
         base: Option<Record>,

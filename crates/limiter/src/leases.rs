@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::types::{Cost, Decision, Nanos, Timestamp};
 
 /// Most leases of one key; each takes at least one unit.
-pub const LEASES_MAX: usize = 100_000;
+pub(crate) const LEASES_MAX: usize = 100_000;
 
 /// One lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Leases {
 
 impl Leases {
     /// Leases read from elsewhere.
-    pub fn from_leases(leases: impl IntoIterator<Item = (Box<[u8]>, Lease)>) -> Leases {
+    pub(crate) fn from_leases(leases: impl IntoIterator<Item = (Box<[u8]>, Lease)>) -> Leases {
         let mut all = Leases::default();
         for (id, lease) in leases {
             all.remove(&id);

@@ -31,7 +31,7 @@ pub struct SlidingLog {
 
 impl SlidingLog {
     /// A log of these hits; sorted, merged where they exceed the bound.
-    pub fn from_hits(hits: impl IntoIterator<Item = Hit>) -> SlidingLog {
+    pub(crate) fn from_hits(hits: impl IntoIterator<Item = Hit>) -> SlidingLog {
         let mut hits: Vec<Hit> = hits.into_iter().filter(|hit| hit.cost > 0).collect();
         hits.sort_by_key(|hit| hit.at);
         let mut log = SlidingLog::default();

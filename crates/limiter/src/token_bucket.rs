@@ -18,7 +18,7 @@ pub struct State {
 
 impl State {
     /// The first whole nanosecond at which the bucket is full.
-    pub fn full_at_ceil(self) -> Timestamp {
+    pub(crate) fn full_at_ceil(self) -> Timestamp {
         self.full_at.plus(u64::from(self.part > 0))
     }
 }

@@ -9,7 +9,7 @@
 //! * an error is at most `N / k`.
 
 /// Bytes of a key that are kept. Longer ones are told apart, and shown cut.
-pub const SHOWN_MAX: usize = 128;
+pub(crate) const SHOWN_MAX: usize = 128;
 
 /// A key, and what is known of its decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]

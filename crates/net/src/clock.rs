@@ -10,9 +10,9 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// How far the offset may fall at once, in nanoseconds.
-pub const MAX_SLEW_STEP: i64 = 1_000_000;
+pub(crate) const MAX_SLEW_STEP: i64 = 1_000_000;
 /// How much monotone time passes between two comparisons with the wall clock, in nanoseconds.
-pub const SYNC_INTERVAL: i64 = 10_000_000;
+pub(crate) const SYNC_INTERVAL: i64 = 10_000_000;
 
 const _: () = assert!(
     MAX_SLEW_STEP * 10 <= SYNC_INTERVAL,

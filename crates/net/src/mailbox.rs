@@ -5,7 +5,7 @@ use socket2::Socket;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most posts one loop may have waiting; further ones are refused.
-pub const MAILBOX_LIMIT: usize = 1 << 20;
+pub(crate) const MAILBOX_LIMIT: usize = 1 << 20;
 
 /// What a loop can be told.
 pub(crate) enum Post<M> {

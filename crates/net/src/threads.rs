@@ -31,7 +31,7 @@ pub fn available_cpus() -> usize {
 
 /// Pins the calling thread to one CPU; tells whether the system did.
 #[cfg(target_os = "linux")]
-pub fn pin_current(cpu: usize) -> bool {
+pub(crate) fn pin_current(cpu: usize) -> bool {
     if cpu >= libc::CPU_SETSIZE as usize {
         return false;
     }
@@ -45,6 +45,6 @@ pub fn pin_current(cpu: usize) -> bool {
 
 /// Pins the calling thread to one CPU; tells whether the system did. Only Linux can.
 #[cfg(not(target_os = "linux"))]
-pub fn pin_current(_cpu: usize) -> bool {
+pub(crate) fn pin_current(_cpu: usize) -> bool {
     false
 }

@@ -71,7 +71,7 @@ impl CommandSet {
     }
 
     /// True when it began as every command.
-    pub fn has_future(&self) -> bool {
+    pub(crate) fn has_future(&self) -> bool {
         self.future
     }
 

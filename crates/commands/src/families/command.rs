@@ -4,11 +4,11 @@ use tollgate_containers::glob;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::keyspec::{BeginSearch, FindKeys, KeyFlags, KeyPositions, KeySpec};
+use crate::names::{resolve_by, rows_by};
 use crate::row::{at_least, exactly, row};
 use crate::syntax::{self, Argument, Kind};
 use crate::{
     Acl, Args, Arity, CmdError, Cx, Flags, Group, Handler, Names, Reply, Row, Run, by_full_name_of,
-    resolve_by, rows_by,
 };
 
 const SAFE: Flags = Flags::LOADING.or(Flags::STALE);

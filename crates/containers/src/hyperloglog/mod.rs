@@ -21,7 +21,7 @@ pub use self_test::self_test;
 pub use sparse::decode;
 
 /// Registers of a sketch.
-pub const REGISTERS: usize = 1 << INDEX_BITS;
+pub(crate) const REGISTERS: usize = 1 << INDEX_BITS;
 
 const INDEX_BITS: u32 = 14;
 /// Bits of the hash behind the index; a register holds at most one more than that.

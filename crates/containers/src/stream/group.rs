@@ -225,7 +225,7 @@ impl Group {
     }
 
     /// Whether the entry was delivered and is acknowledged.
-    pub fn is_done_with(&self, id: StreamId) -> bool {
+    pub(crate) fn is_done_with(&self, id: StreamId) -> bool {
         id <= self.last_id && !self.pending.contains_key(&id)
     }
 }

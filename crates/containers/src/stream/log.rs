@@ -290,7 +290,7 @@ impl Log {
 
     /// Whether an entry above or at `start` was deleted by name while entries before it stay: counts from there on
     /// cannot be told from the counters.
-    pub fn has_gap_from(&self, start: StreamId) -> bool {
+    pub(crate) fn has_gap_from(&self, start: StreamId) -> bool {
         let state = &self.state;
         state.len > 0
             && !state.max_deleted_id.is_zero()

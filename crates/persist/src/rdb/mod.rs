@@ -35,14 +35,14 @@ pub use writer::{Dialect, Options, Writer};
 pub const VERSION: u32 = 10;
 
 /// Newest version of Redis that is read; it brought hashes whose fields expire.
-pub const VERSION_MAX: u32 = 12;
+pub(crate) const VERSION_MAX: u32 = 12;
 
 /// The version of Valkey 9, which went its own way from version 11 on: it has one form of hashes whose fields expire.
-pub const VERSION_VALKEY: u32 = 80;
+pub(crate) const VERSION_VALKEY: u32 = 80;
 
 /// Longest string that is read, bytes: the most that `proto-max-bulk-len` can be. What it was when a file was written need
 /// not be what it is when that is read.
-pub const STRING_MAX: usize = tollgate_wire::resp::BULK_MAX;
+pub(crate) const STRING_MAX: usize = tollgate_wire::resp::BULK_MAX;
 
 /// Before the version, of four digits.
 const MAGIC: &[u8] = b"REDIS";

@@ -82,7 +82,7 @@ pub enum Kind {
 
 impl Kind {
     /// The text that CONFIG GET prints for `text`, or why it is refused, in Redis' words where it has them.
-    pub fn normalise(self, text: &str) -> Result<String, String> {
+    pub(crate) fn normalise(self, text: &str) -> Result<String, String> {
         match self {
             Kind::Number { min, max } => number(text, min, max),
             Kind::PowerOfTwo { max } => {
@@ -141,7 +141,7 @@ impl Kind {
     }
 
     /// As [`Kind::normalise`], for a value that may leave parts of the `old` one as they are.
-    pub fn normalise_over(self, old: &str, text: &str) -> Result<String, String> {
+    pub(crate) fn normalise_over(self, old: &str, text: &str) -> Result<String, String> {
         match self {
             Kind::OutputLimits => output_limits::merge(old, text),
             _ => self.normalise(text),

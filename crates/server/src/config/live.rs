@@ -145,7 +145,7 @@ impl Live {
     }
 
     /// Most clients at a time.
-    pub fn max_clients(&self) -> usize {
+    pub(crate) fn max_clients(&self) -> usize {
         self.max_clients.load(Ordering::Relaxed)
     }
 
@@ -160,12 +160,12 @@ impl Live {
     }
 
     /// Seconds of silence after which a client is disconnected; 0 = never.
-    pub fn timeout_secs(&self) -> u64 {
+    pub(crate) fn timeout_secs(&self) -> u64 {
         self.timeout_secs.load(Ordering::Relaxed)
     }
 
     /// Seconds of silence before TCP probes; 0 = never.
-    pub fn keepalive_secs(&self) -> u64 {
+    pub(crate) fn keepalive_secs(&self) -> u64 {
         self.keepalive_secs.load(Ordering::Relaxed)
     }
 

@@ -164,7 +164,7 @@ fn is_service_link(variable: &str, text: &str) -> bool {
 }
 
 /// `TOLLGATE_TCP_BACKLOG` for `tcp-backlog`.
-pub fn environment_name(setting: &str) -> String {
+pub(crate) fn environment_name(setting: &str) -> String {
     format!(
         "TOLLGATE_{}",
         setting.to_ascii_uppercase().replace('-', "_")

@@ -295,12 +295,12 @@ pub struct Setting {
 
 impl Setting {
     /// The text that CONFIG GET prints for `text`, or why it is refused.
-    pub fn normalise(&self, text: &str) -> Result<String, String> {
+    pub(crate) fn normalise(&self, text: &str) -> Result<String, String> {
         self.kind.normalise(text)
     }
 
     /// As [`Setting::normalise`], for a value that may leave parts of the `old` one as they are.
-    pub fn normalise_over(&self, old: &str, text: &str) -> Result<String, String> {
+    pub(crate) fn normalise_over(&self, old: &str, text: &str) -> Result<String, String> {
         match self.kind {
             Kind::OutputLimits => self.kind.normalise_over(old, text),
             _ => self.normalise(text),

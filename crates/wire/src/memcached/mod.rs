@@ -13,7 +13,8 @@ mod reply;
 mod request;
 
 pub use base64::{decode as decode_base64, encode as encode_base64};
-pub use number::{parse_i32, parse_u32, parse_u64};
+pub use number::parse_u64;
+pub(crate) use number::{parse_i32, parse_u32};
 pub use reader::{Limits, Read, Reader};
 pub use reply::{BAD_CHUNK, BAD_FORMAT, Digits, TOO_LARGE, digits};
 pub use request::{

@@ -34,12 +34,12 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
 }
 
 /// A number of 32 bits without a sign.
-pub fn parse_u32(text: &[u8]) -> Option<u32> {
+pub(crate) fn parse_u32(text: &[u8]) -> Option<u32> {
     parse_u64(text).map(|number| number as u32)
 }
 
 /// A number of 32 bits.
-pub fn parse_i32(text: &[u8]) -> Option<i32> {
+pub(crate) fn parse_i32(text: &[u8]) -> Option<i32> {
     let (magnitude, negative) = read(text)?;
     let number = match negative {
         true => 0i64.checked_sub_unsigned(magnitude)?,

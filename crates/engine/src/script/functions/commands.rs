@@ -345,7 +345,7 @@ impl Engine {
     }
 
     /// FUNCTION DUMP.
-    pub fn dump_functions(&self) -> Vec<u8> {
+    pub(crate) fn dump_functions(&self) -> Vec<u8> {
         let codes = self.function_codes();
         dump_libraries(codes.iter().map(|code| &code[..]))
     }
@@ -355,7 +355,7 @@ impl Engine {
     /// # Errors
     ///
     /// A library does not compile or is there already, or two have functions of the same name; nothing has changed then.
-    pub fn load_functions(&self, codes: &[Vec<u8>], merge: bool) -> Result<(), CmdError> {
+    pub(crate) fn load_functions(&self, codes: &[Vec<u8>], merge: bool) -> Result<(), CmdError> {
         let policy = match merge {
             true => Restore::Replace,
             false => Restore::Append,
