@@ -31,8 +31,7 @@ pub(crate) async fn send_forever(
     log: LogLine,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let mut sent: HashMap<String, u64> = HashMap::new();
-    let mut timed: HashMap<u64, u64> = HashMap::new();
+    let mut sent = Sent::default();
     let mut reachable = true;
     let mut kept = None;
     loop {
@@ -40,15 +39,15 @@ pub(crate) async fn send_forever(
             () = tokio::time::sleep(config.interval) => false,
             _ = stopped.wait_for(|stop| *stop) => true,
         };
-        // Without a way there is nothing taken that would be lost: it goes next time.
         let outcome = match Way::find(kept.take(), &config).await {
             Ok(way) => {
-                let mut lines = new_lines(&metrics.lines(), &mut sent, &config);
-                lines.extend(new_times(&metrics.response_times(), &mut timed, &config));
+                let mut news = sent.news(&metrics.lines(), &metrics.response_times(), &config);
                 let gauges = metrics.gauges();
-                let gauge = |(name, value): &(String, u64)| line(name, *value, "g", &config);
-                lines.extend(gauges.iter().map(gauge));
-                way.send(&lines).await
+                news.extend(gauges.iter().map(|(name, value)| News {
+                    line: line(name, *value, "g", &config),
+                    counts: None,
+                }));
+                way.send(&news, &mut sent).await
             }
             Err(error) => Err(error),
         };
@@ -103,19 +102,22 @@ impl Way {
         }
     }
 
-    async fn send(mut self, lines: &[String]) -> io::Result<Self> {
-        match &mut self {
-            _ if lines.is_empty() => {}
-            Self::Tcp(stream) => {
-                let text = lines.join("\n") + "\n";
-                let written = timeout(WRITE_TIMEOUT, stream.write_all(text.as_bytes())).await;
-                written.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-            }
-            Self::Udp(socket, target) => {
-                for datagram in datagrams(lines) {
-                    socket.send_to(datagram.as_bytes(), *target).await?;
+    /// Sends packet by packet, and keeps in mind what has gone: of what has not, nothing is lost.
+    async fn send(mut self, news: &[News], sent: &mut Sent) -> io::Result<Self> {
+        for packet in packets(news) {
+            let lines = packet.iter().map(|news| &*news.line);
+            let text = lines.collect::<Vec<_>>().join("\n");
+            match &mut self {
+                Self::Tcp(stream) => {
+                    let text = text + "\n";
+                    let written = timeout(WRITE_TIMEOUT, stream.write_all(text.as_bytes())).await;
+                    written.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+                }
+                Self::Udp(socket, target) => {
+                    socket.send_to(text.as_bytes(), *target).await?;
                 }
             }
+            packet.iter().for_each(|news| sent.keep(news));
         }
         Ok(self)
     }
@@ -127,44 +129,84 @@ fn is_open(stream: &TcpStream) -> bool {
     read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// The counters that have grown. As many as there are series are kept in mind.
-fn new_lines(
-    lines: &[(String, u64)],
-    sent: &mut HashMap<String, u64>,
-    config: &StatsdConfig,
-) -> Vec<String> {
-    let mut new = Vec::new();
-    for (name, value) in lines {
-        let before = sent.get(name).copied().unwrap_or(0);
-        let grown = value.wrapping_sub(before);
-        if grown > 0 {
-            new.push(line(name, grown, "c", config));
-            sent.insert(name.clone(), *value);
-        }
-    }
-    new
+/// What has gone to the server. As many counters as there are series are kept in mind.
+#[derive(Default)]
+struct Sent {
+    lines: HashMap<String, u64>,
+    /// Responses that took up to so many microseconds.
+    times: HashMap<u64, u64>,
 }
 
-/// The responses since the last time: a line for all that took about as long, which counts for so many by its sample rate.
-fn new_times(
-    times: &[(u64, u64)],
-    sent: &mut HashMap<u64, u64>,
-    config: &StatsdConfig,
-) -> Vec<String> {
-    let mut new = Vec::new();
-    for &(end_us, count) in times {
-        let before = sent.insert(end_us, count).unwrap_or(0);
-        let grown = count.wrapping_sub(before);
-        if grown > 0 {
-            let rate = match grown {
-                1 => String::new(),
-                _ => format!("|@{}", 1.0 / grown as f64),
-            };
-            let millis = end_us as f64 / 1e3;
-            new.push(line(RESPONSE_TIME, millis, &format!("ms{rate}"), config));
+/// A line, and up to where it counts what.
+struct News {
+    line: String,
+    /// `None`: the line says all there is.
+    counts: Option<(Counted, u64)>,
+}
+
+enum Counted {
+    Series(String),
+    /// Responses, by the end of their span in microseconds.
+    Times(u64),
+}
+
+impl Sent {
+    /// The counters that have grown, and the responses since the last time.
+    fn news(
+        &self,
+        lines: &[(String, u64)],
+        times: &[(u64, u64)],
+        config: &StatsdConfig,
+    ) -> Vec<News> {
+        let mut news = Vec::new();
+        for (name, value) in lines {
+            let before = self.lines.get(name).copied().unwrap_or(0);
+            let grown = value.wrapping_sub(before);
+            if grown > 0 {
+                news.push(News {
+                    line: line(name, grown, "c", config),
+                    counts: Some((Counted::Series(name.clone()), *value)),
+                });
+            }
+        }
+        for &(end_us, count) in times {
+            let before = self.times.get(&end_us).copied().unwrap_or(0);
+            let grown = count.wrapping_sub(before);
+            if grown > 0 {
+                news.push(News {
+                    line: time_line(end_us, grown, config),
+                    counts: Some((Counted::Times(end_us), count)),
+                });
+            }
+        }
+        news
+    }
+
+    /// A line has gone.
+    fn keep(&mut self, news: &News) {
+        match &news.counts {
+            None => {}
+            Some((Counted::Series(name), value)) => match self.lines.get_mut(name) {
+                Some(known) => *known = *value,
+                None => {
+                    self.lines.insert(name.clone(), *value);
+                }
+            },
+            Some((Counted::Times(end_us), count)) => {
+                self.times.insert(*end_us, *count);
+            }
         }
     }
-    new
+}
+
+/// All responses that took about as long, which count for so many by their sample rate.
+fn time_line(end_us: u64, count: u64, config: &StatsdConfig) -> String {
+    let rate = match count {
+        1 => String::new(),
+        _ => format!("|@{}", 1.0 / count as f64),
+    };
+    let millis = end_us as f64 / 1e3;
+    line(RESPONSE_TIME, millis, &format!("ms{rate}"), config)
 }
 
 /// `kind` is statsd's: `c` for what was added, `g` for what there is, `ms` for what took so long.
@@ -201,18 +243,22 @@ fn plain(text: &str) -> String {
 }
 
 /// Lines put together as far as a datagram holds them; one that is longer goes alone.
-fn datagrams(lines: &[String]) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for line in lines {
-        match all.last_mut() {
-            Some(last) if last.len() + 1 + line.len() <= MAX_DATAGRAM => {
-                last.push('\n');
-                last.push_str(line);
-            }
-            _ => all.push(line.clone()),
+fn packets(news: &[News]) -> Vec<&[News]> {
+    let mut packets = Vec::new();
+    let (mut begin, mut len) = (0, 0);
+    for (at, next) in news.iter().enumerate() {
+        let longer = len + 1 + next.line.len();
+        if at > begin && longer > MAX_DATAGRAM {
+            packets.push(&news[begin..at]);
+            (begin, len) = (at, next.line.len());
+        } else {
+            len = if at == begin { next.line.len() } else { longer };
         }
     }
-    all
+    if begin < news.len() {
+        packets.push(&news[begin..]);
+    }
+    packets
 }
 
 #[cfg(test)]
@@ -232,36 +278,71 @@ mod tests {
         }
     }
 
+    fn lines(news: &[News]) -> Vec<&str> {
+        news.iter().map(|news| &*news.line).collect()
+    }
+
     #[test]
     fn only_what_has_grown_is_sent() {
-        let mut sent = HashMap::new();
-        let lines = |a, b| vec![("a.b".to_owned(), a), ("c".to_owned(), b)];
+        let mut sent = Sent::default();
+        let values = |a, b| vec![("a.b".to_owned(), a), ("c".to_owned(), b)];
         let config = config(true);
+        for (values, told) in [
+            (values(2, 0), vec!["a.b:2|c|#az:1,env:test"]),
+            (
+                values(5, 1),
+                vec!["a.b:3|c|#az:1,env:test", "c:1|c|#az:1,env:test"],
+            ),
+            (values(5, 1), vec![]),
+        ] {
+            let news = sent.news(&values, &[], &config);
+            assert_eq!(lines(&news), told);
+            news.iter().for_each(|news| sent.keep(news));
+        }
+    }
+
+    /// A server that goes away while it is written to gets the rest from the next connection.
+    #[tokio::test]
+    async fn what_has_not_gone_is_sent_again() {
+        let config = config(true);
+        let mut sent = Sent::default();
+        let counters: Vec<(String, u64)> =
+            (0..300).map(|at| (format!("counter.{at}"), 7)).collect();
+        let news = sent.news(&counters, &[(50, 2)], &config);
+        // A port that takes no datagram of this family.
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
+        let target = "[::1]:9".parse().expect("an address");
+        let failed = Way::Udp(socket, target).send(&news, &mut sent).await;
+        assert!(failed.is_err());
         assert_eq!(
-            new_lines(&lines(2, 0), &mut sent, &config),
-            ["a.b:2|c|#az:1,env:test"]
+            lines(&sent.news(&counters, &[(50, 2)], &config)),
+            lines(&news)
         );
-        assert_eq!(
-            new_lines(&lines(5, 1), &mut sent, &config),
-            ["a.b:3|c|#az:1,env:test", "c:1|c|#az:1,env:test"]
-        );
-        assert!(new_lines(&lines(5, 1), &mut sent, &config).is_empty());
+        let server = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
+        let target = server.local_addr().expect("bound");
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
+        let way = Way::Udp(socket, target).send(&news, &mut sent).await;
+        assert!(way.is_ok());
+        assert!(sent.news(&counters, &[(50, 2)], &config).is_empty());
     }
 
     #[test]
     fn response_times_are_sampled_by_their_length() {
-        let mut sent = HashMap::new();
+        let mut sent = Sent::default();
         let bare = StatsdConfig {
             tags: Vec::new(),
             ..config(false)
         };
         let name = RESPONSE_TIME;
+        let news = sent.news(&[], &[(50, 1), (250, 4), (500, 0)], &bare);
         assert_eq!(
-            new_times(&[(50, 1), (250, 4), (500, 0)], &mut sent, &bare),
+            lines(&news),
             [format!("{name}:0.05|ms"), format!("{name}:0.25|ms|@0.25")]
         );
+        news.iter().for_each(|news| sent.keep(news));
+        let news = sent.news(&[], &[(50, 1), (250, 6), (500, 0)], &config(true));
         assert_eq!(
-            new_times(&[(50, 1), (250, 6), (500, 0)], &mut sent, &config(true)),
+            lines(&news),
             [format!("{name}:0.25|ms|@0.5|#az:1,env:test")]
         );
     }
@@ -287,11 +368,20 @@ mod tests {
 
     #[test]
     fn datagrams_fit_into_packets() {
-        let lines: Vec<String> = (0..1_000)
-            .map(|number| format!("name.{number}:1|c"))
+        let mut news: Vec<News> = (0..1_000)
+            .map(|number| News {
+                line: format!("name.{number}:1|c"),
+                counts: None,
+            })
             .collect();
-        let made = datagrams(&lines);
-        assert!(made.iter().all(|datagram| datagram.len() <= MAX_DATAGRAM));
-        assert_eq!(made.join("\n"), lines.join("\n"));
+        news[500].line = "x".repeat(2 * MAX_DATAGRAM);
+        let made = packets(&news);
+        let all: Vec<&str> = made.iter().flat_map(|packet| lines(packet)).collect();
+        assert_eq!(all, lines(&news));
+        for packet in made {
+            let len = lines(packet).join("\n").len();
+            assert!(len <= MAX_DATAGRAM || packet.len() == 1, "{len}");
+        }
+        assert!(packets(&[]).is_empty());
     }
 }
