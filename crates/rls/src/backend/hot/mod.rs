@@ -203,8 +203,15 @@ impl<B: Decide> Decide for Strategies<B> {
         if checks.iter().all(Self::is_exact) {
             return self.store.decide(checks).await;
         }
-        let decided = self.stack().decide(checks).await;
         let behind = |check: &LimitCheck<'_>| matches!(check.hot_key, HotKey::WriteBehind { .. });
+        let is_heir = |check: &LimitCheck<'_>| behind(check) && check.predecessor.is_some();
+        if checks.iter().any(is_heir) {
+            let write_behind = self.known.0.write_behind();
+            // Boxed, so that the future of other decisions does not grow.
+            let written = write_behind.write_predecessors(&self.store, checks, self.clock);
+            Box::pin(written).await;
+        }
+        let decided = self.stack().decide(checks).await;
         if checks.iter().any(behind) && !self.tended.replace(true) {
             self.owes.notify_one();
         }

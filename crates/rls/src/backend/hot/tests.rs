@@ -9,7 +9,7 @@ use tollgate_limiter::holds::Ended;
 use tollgate_limiter::{
     Act, AlgorithmKind, Cost, Decision, Method, Quota, Slot, SlotRequest, Timestamp, decide_slots,
 };
-use tollgate_policy::{HotKey, LimitCheck, OnError, Role};
+use tollgate_policy::{HotKey, Inherit, LimitCheck, OnError, Predecessor, Role};
 
 use super::{HotKeys, Strategies};
 use crate::backend::{BackendError, Decide, Decisions};
@@ -47,7 +47,29 @@ pub(super) struct Store {
 }
 
 impl Store {
+    /// A counter that is new goes on from the one before.
+    fn carry_over(&self, check: &LimitCheck<'_>) {
+        let Some(from) = &check.predecessor else {
+            return;
+        };
+        let mut all = self.slots.borrow_mut();
+        if all.contains_key(check.key) {
+            return;
+        }
+        let Some(mut before) = all.remove(from.key) else {
+            return;
+        };
+        let left = before.decide(from.method, &from.quota, Cost(0), true, now());
+        let left = left.expect("own").0.remaining;
+        let used = from.way.used(left, from.quota.limit, check.quota.limit);
+        let mut heir = Slot::Small(None);
+        heir.decide(check.method, &check.quota, Cost(used), false, now())
+            .expect("new");
+        all.insert(check.key.to_vec(), heir);
+    }
+
     fn count(&self, checks: &[LimitCheck<'_>]) -> Decisions {
+        checks.iter().for_each(|check| self.carry_over(check));
         let mut all = self.slots.borrow_mut();
         let mut keys: Vec<&[u8]> = Vec::new();
         for check in checks {
@@ -406,6 +428,34 @@ async fn a_sum_that_cannot_be_written_is_tried_again_and_counted() {
     };
     assert_eq!(service.settle().await, 0);
     assert_eq!(ask(service, &exact).await.remaining, LIMIT - 11);
+}
+
+/// What passed and is not written when the limit changes counts for the limit that goes on from it.
+#[tokio::test]
+async fn what_is_not_written_is_carried_over() {
+    let store = Rc::new(Store::default());
+    let service = services(&store, 1).pop().expect("one");
+    let behind = HotKey::WriteBehind { interval: SECOND };
+    let old = check(WINDOW, behind, 1);
+    for _ in 0..60 {
+        assert!(service.decide(&[old]).await.expect("there")[0].allowed);
+    }
+    let heir = LimitCheck {
+        key: b"heir",
+        predecessor: Some(Predecessor {
+            key: old.key,
+            method: old.method,
+            quota: old.quota,
+            way: Inherit::AsIs,
+            generation: 1,
+        }),
+        ..old
+    };
+    let mut passed = 0;
+    while service.decide(&[heir]).await.expect("there")[0].allowed {
+        passed += 1;
+    }
+    assert_eq!(passed, LIMIT - 60);
 }
 
 #[tokio::test]

@@ -358,22 +358,53 @@ impl WriteBehind<'_> {
             if !is_due || !has_words {
                 return !counter.is_over(now);
             }
-            counter.writing = counter.pending.max(0);
-            counter.pending -= counter.writing;
-            due.push(Sum {
-                counters: self.counters,
-                stats: self.stats,
-                key: key.into(),
-                method: counter.method,
-                quota: counter.quota,
-                units: counter.writing,
-                asked_at: now,
-                clock,
-                told: None,
-            });
+            due.push(self.sum_of(key, counter, clock, now));
             true
         });
         due
+    }
+
+    /// What passed on a counter and is not written, on its way from now on.
+    fn sum_of(
+        &self,
+        key: &[u8],
+        counter: &mut Counter,
+        clock: fn() -> Timestamp,
+        now: Timestamp,
+    ) -> Sum<'_> {
+        counter.writing = counter.pending.max(0);
+        counter.pending -= counter.writing;
+        Sum {
+            counters: self.counters,
+            stats: self.stats,
+            key: key.into(),
+            method: counter.method,
+            quota: counter.quota,
+            units: counter.writing,
+            asked_at: now,
+            clock,
+            told: None,
+        }
+    }
+
+    /// Writes what passed on the counters that those of some checks go on from, which would not be carried over otherwise. What
+    /// is on its way already is not waited for.
+    pub(super) async fn write_predecessors<B: Decide>(
+        &self,
+        inner: &B,
+        checks: &[LimitCheck<'_>],
+        clock: fn() -> Timestamp,
+    ) {
+        let heirs = checks.iter().filter(|check| self.concerns(check));
+        for from in heirs.filter_map(|check| check.predecessor) {
+            let sum = self.counters.with(from.key, |counter| {
+                let is_owed = counter.pending > 0 && counter.writing == 0;
+                is_owed.then(|| self.sum_of(from.key, counter, clock, clock()))
+            });
+            if let Some(sum) = sum.flatten() {
+                write_one(inner, sum).await;
+            }
+        }
     }
 
     /// Counts what will not be written any more as lost; how many units those are.
