@@ -33,6 +33,8 @@ pub struct Modes {
     pub quota_mode: bool,
     /// The headers that a response gives, if any.
     pub headers: Option<HeaderForm>,
+    /// Names of the headers that the request is to have when it goes on, if any.
+    pub request_headers: Option<HeaderNames>,
     /// Responses describe the request, and what rules say about descriptors that pass.
     pub dynamic_metadata: bool,
     /// Counters are called as those of envoyproxy/ratelimit, with this in front (its `CACHE_KEY_PREFIX`), instead of by
@@ -42,8 +44,8 @@ pub struct Modes {
 
 impl Modes {
     /// Reads the settings that envoyproxy/ratelimit takes from its environment: `SHADOW_MODE`, `QUOTA_MODE`,
-    /// `LIMIT_RESPONSE_HEADERS_ENABLED`, `LIMIT_LIMIT_HEADER`, `LIMIT_REMAINING_HEADER`, `LIMIT_RESET_HEADER` and
-    /// `RESPONSE_DYNAMIC_METADATA`. What is not there, or empty, has its default.
+    /// `LIMIT_RESPONSE_HEADERS_ENABLED`, `LIMIT_LIMIT_HEADER`, `LIMIT_REMAINING_HEADER`, `LIMIT_RESET_HEADER`, the same four for
+    /// requests, and `RESPONSE_DYNAMIC_METADATA`. What is not there, or empty, has its default.
     ///
     /// # Errors
     /// A value is no truth value, or no header name; the text names the variable.
@@ -58,7 +60,6 @@ impl Modes {
                 )
             }),
         };
-        let default = HeaderNames::default();
         let header = |name: &str, default: Box<str>| match given(name) {
             None => Ok(default),
             Some(text) if is_token(&text) => Ok(text.into()),
@@ -67,15 +68,21 @@ impl Modes {
                 text.escape_debug()
             )),
         };
-        let names = HeaderNames {
-            limit: header("LIMIT_LIMIT_HEADER", default.limit)?,
-            remaining: header("LIMIT_REMAINING_HEADER", default.remaining)?,
-            reset: header("LIMIT_RESET_HEADER", default.reset)?,
+        let names = |of: &str| {
+            let default = HeaderNames::default();
+            Ok::<_, String>(HeaderNames {
+                limit: header(&format!("LIMIT_{of}LIMIT_HEADER"), default.limit)?,
+                remaining: header(&format!("LIMIT_{of}REMAINING_HEADER"), default.remaining)?,
+                reset: header(&format!("LIMIT_{of}RESET_HEADER"), default.reset)?,
+            })
         };
+        let (response, request) = (names("")?, names("REQUEST_")?);
         Ok(Self {
             shadow_mode: truth("SHADOW_MODE")?,
             quota_mode: truth("QUOTA_MODE")?,
-            headers: truth("LIMIT_RESPONSE_HEADERS_ENABLED")?.then_some(HeaderForm::Named(names)),
+            headers: truth("LIMIT_RESPONSE_HEADERS_ENABLED")?
+                .then_some(HeaderForm::Named(response)),
+            request_headers: truth("LIMIT_REQUEST_HEADERS_ENABLED")?.then_some(request),
             dynamic_metadata: truth("RESPONSE_DYNAMIC_METADATA")?,
             envoy_keys: None,
         })

@@ -55,6 +55,13 @@ impl Resolved<'_> {
             Some(form) => self.headers(form, request, decided, overall),
             None => Vec::new(),
         };
+        let request_headers = match &self.modes.request_headers {
+            Some(names) => {
+                let form = HeaderForm::Named(names.clone());
+                self.headers(&form, request, decided, overall)
+            }
+            None => Vec::new(),
+        };
         let dynamic_metadata = self
             .modes
             .dynamic_metadata
@@ -63,6 +70,7 @@ impl Resolved<'_> {
             overall_code: overall as i32,
             statuses,
             response_headers_to_add: headers,
+            request_headers_to_add: request_headers,
             dynamic_metadata,
             ..RateLimitResponse::default()
         }

@@ -236,6 +236,14 @@ fn headers_tell_of_the_limit_that_is_closest() {
     assert!(none.response_headers_to_add.is_empty());
     let off = ask(Modes::default(), &both, &[with(true, 2), with(true, 1)]);
     assert!(off.response_headers_to_add.is_empty());
+    // The same for who is behind Envoy.
+    let forwarded = Modes {
+        request_headers: Some(HeaderNames::default()),
+        ..Modes::default()
+    };
+    let response = ask(forwarded, &both, &[with(true, 2), with(true, 2)]);
+    assert_eq!(response.request_headers_to_add, headers("5", "2"));
+    assert!(response.response_headers_to_add.is_empty());
 }
 
 fn text(text: &str) -> Kind {
@@ -362,6 +370,18 @@ fn modes_come_from_the_environment_of_the_peer() {
         (&*names.limit, &*names.reset),
         ("RateLimit-Limit", "x-reset")
     );
+    assert_eq!(all.request_headers, None);
+    let forwarded = read(&[
+        ("LIMIT_REQUEST_HEADERS_ENABLED", "true"),
+        ("LIMIT_REQUEST_REMAINING_HEADER", "x-left"),
+    ])
+    .expect("valid");
+    let names = forwarded.request_headers.expect("on");
+    assert_eq!(
+        (&*names.limit, &*names.remaining),
+        ("RateLimit-Limit", "x-left")
+    );
+    assert_eq!(forwarded.headers, None);
     assert_eq!(
         read(&[("QUOTA_MODE", "maybe")]),
         Err("QUOTA_MODE: 'maybe' is neither true nor false".to_owned())

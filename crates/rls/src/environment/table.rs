@@ -334,6 +334,26 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "name of the second",
             ),
             used("LIMIT_RESET_HEADER", "RateLimit-Reset", "name of the third"),
+            used(
+                "LIMIT_REQUEST_HEADERS_ENABLED",
+                "false",
+                "the same three on the request as it goes on to who is behind Envoy; counts with --rules as well",
+            ),
+            used(
+                "LIMIT_REQUEST_LIMIT_HEADER",
+                "RateLimit-Limit",
+                "name of the first",
+            ),
+            used(
+                "LIMIT_REQUEST_REMAINING_HEADER",
+                "RateLimit-Remaining",
+                "name of the second",
+            ),
+            used(
+                "LIMIT_REQUEST_RESET_HEADER",
+                "RateLimit-Reset",
+                "name of the third",
+            ),
         ],
     ),
     (

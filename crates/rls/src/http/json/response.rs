@@ -19,19 +19,24 @@ pub(in crate::http) fn write_response(response: &RateLimitResponse) -> Vec<u8> {
     put(&mut out, r#"""#);
     let statuses = &response.statuses;
     put_list(&mut out, r#","statuses":"#, statuses, put_status);
-    let headers = &response.response_headers_to_add;
-    put_list(
-        &mut out,
-        r#","responseHeadersToAdd":"#,
-        headers,
-        |out, header| {
+    for (name, headers) in [
+        (
+            r#","responseHeadersToAdd":"#,
+            &response.response_headers_to_add,
+        ),
+        (
+            r#","requestHeadersToAdd":"#,
+            &response.request_headers_to_add,
+        ),
+    ] {
+        put_list(&mut out, name, headers, |out, header| {
             put(out, r#"{"key":"#);
             put_value(out, &*header.key);
             put(out, r#","value":"#);
             put_value(out, &*header.value);
             put(out, "}");
-        },
-    );
+        });
+    }
     if !response.raw_body.is_empty() {
         put(&mut out, r#","rawBody":""#);
         put(&mut out, &STANDARD.encode(&response.raw_body));
@@ -228,6 +233,7 @@ mod tests {
                 ..DescriptorStatus::default()
             }],
             response_headers_to_add: vec![header("x", "1"), header("y", "\"")],
+            request_headers_to_add: vec![header("z", "2")],
             raw_body: b"over".to_vec(),
             dynamic_metadata: Some(Struct {
                 fields: [("a".to_owned(), text)].into(),
@@ -237,7 +243,7 @@ mod tests {
         let text = String::from_utf8(write_response(&response)).expect("JSON is text");
         assert_eq!(
             text,
-            r#"{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"unit":"SECOND"},"durationUntilReset":"1.005000000s"}],"responseHeadersToAdd":[{"key":"x","value":"1"},{"key":"y","value":"\""}],"rawBody":"b3Zlcg==","dynamicMetadata":{"a":"b\n"}}"#
+            r#"{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"unit":"SECOND"},"durationUntilReset":"1.005000000s"}],"responseHeadersToAdd":[{"key":"x","value":"1"},{"key":"y","value":"\""}],"requestHeadersToAdd":[{"key":"z","value":"2"}],"rawBody":"b3Zlcg==","dynamicMetadata":{"a":"b\n"}}"#
         );
         let bare = write_response(&RateLimitResponse::default());
         assert_eq!(bare, br#"{"overallCode":"UNKNOWN"}"#);
