@@ -8,6 +8,7 @@ use tollgate_wire::rls::RateLimitRequest;
 
 use crate::backend::{Checks, Decide, Decisions};
 use crate::combine;
+use crate::lease::HoldNames;
 use crate::service::{Decided, Service, ServiceError, resolve};
 
 /// How the reservation of one limit ended.
@@ -35,7 +36,8 @@ impl Service {
         let rules = self.rules_now();
         let resolved = resolve(&rules, request)?;
         let ttl = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
-        let checks: Checks<'_> = resolved.checks(id).collect();
+        let names = HoldNames::new(id);
+        let checks = names.checks(&resolved);
         let is_held = |check: &LimitCheck<'_>| check.role == Role::Enforced;
         let mut decisions: Decisions = checks.iter().map(|_| Decision::DENIED).collect();
         for (place, check) in decisions.iter_mut().zip(&checks) {
@@ -50,12 +52,23 @@ impl Service {
         }
         // For a request that quotas deny nothing is held.
         let denied = combine::quotas_deny(&checks, &decisions);
-        let act = match denied {
+        let act = |at| match denied {
             true => Act::Peek,
-            false => Act::Hold { id, ttl },
+            false => Act::Hold {
+                id: names.of(at),
+                ttl,
+            },
         };
-        let held = checks.iter().filter(|check| is_held(check));
-        let held: Checks<'_> = held.map(|check| LimitCheck { act, ..*check }).collect();
+        let held = checks
+            .iter()
+            .enumerate()
+            .filter(|(_, check)| is_held(check));
+        let held: Checks<'_> = held
+            .map(|(at, check)| LimitCheck {
+                act: act(at),
+                ..*check
+            })
+            .collect();
         let taken = match held.is_empty() {
             true => Decisions::new(),
             false => self
@@ -87,12 +100,14 @@ impl Service {
         let rules = self.rules_now();
         let resolved = resolve(&rules, request)?;
         let mut all = Vec::new();
-        for check in resolved.checks(id) {
+        let names = HoldNames::new(id);
+        let checks = names.checks(&resolved);
+        for (at, check) in checks.iter().enumerate() {
             if check.role != Role::Enforced || check.method == Method::Concurrency {
                 continue;
             }
-            let ended = self.backend().end(&check, id, actual).await;
-            self.units_came_back(&check);
+            let ended = self.backend().end(check, names.of(at), actual).await;
+            self.units_came_back(check);
             if let Some(ended) = ended.map_err(ServiceError::Backend)? {
                 all.push(EndedLimit {
                     descriptor: check.descriptor,
@@ -114,9 +129,11 @@ impl Service {
         let rules = self.rules_now();
         let resolved = resolve(&rules, request)?;
         let mut units = 0_u64;
-        for check in resolved.checks(id) {
+        let names = HoldNames::new(id);
+        let checks = names.checks(&resolved);
+        for (at, check) in checks.iter().enumerate() {
             if check.method == Method::Concurrency {
-                let released = self.backend().release(&check, id).await;
+                let released = self.backend().release(check, names.of(at)).await;
                 units = units.saturating_add(released.map_err(ServiceError::Backend)?);
             }
         }

@@ -28,7 +28,7 @@ use crate::fallback::{self, Fallbacks};
 use crate::grpc::ConnectionAge;
 use crate::health::Health;
 use crate::http::problem::{self, Problem};
-use crate::lease::LeaseName;
+use crate::lease::{HoldNames, LeaseName};
 use crate::metrics::{Event, ThreadMetrics};
 use crate::shed::{Flight, Gulp, Refused, Shed};
 use crate::traces::{CallSpan, Step, Tracer};
@@ -414,7 +414,8 @@ impl Service {
             Err(error) => return Some(Err(error)),
         };
         let lease = lease_of(&resolved);
-        let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
+        let names = HoldNames::new(lease.as_bytes());
+        let checks = names.checks(&resolved);
         let is_plain = combine::is_plain(&checks);
         if !is_plain && embedded.may_wait() {
             return None;
@@ -472,7 +473,8 @@ impl Service {
         let rules = self.rules();
         let resolved = resolve(&rules.0, request)?;
         let lease = lease_of(&resolved);
-        let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
+        let names = HoldNames::new(lease.as_bytes());
+        let checks = names.checks(&resolved);
         let made = self.decide_checks(&checks, call).await?;
         let by = made.by;
         let mut response = self.finish(&rules.0, &resolved, request, made);
@@ -609,7 +611,8 @@ impl Service {
         let rules = self.rules();
         let resolved = resolve(&rules.0, request).map_err(counted)?;
         let lease = lease_of(&resolved);
-        let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
+        let names = HoldNames::new(lease.as_bytes());
+        let checks = names.checks(&resolved);
         let made = self.decide_checks(&checks, call).await;
         let made = made.map_err(counted)?;
         self.count(&rules.0, &resolved, request, &made);

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use tollgate_limiter::codec::ID_MAX;
 use tollgate_wire::rls::RateLimitRequest;
 
 use super::json::{DescriptorJson, Number, Object, RequestJson};
@@ -12,7 +11,7 @@ use super::problem::Problem;
 use super::reply::Reply;
 use super::v1::{VerdictJson, bad_request, denied, error_reply};
 use super::{json_reply, problem_reply};
-use crate::lease::LeaseName;
+use crate::lease::{LeaseName, OWN_MAX};
 use crate::metrics::{HoldRequest, Outcome};
 use crate::service::{Service, ServiceError};
 
@@ -84,8 +83,8 @@ async fn answer_uncounted(
         Err(error) => return Ok(bad_request(error.to_string())),
     };
     let id = match (asked.id, kind) {
-        (Some(id), _) if id.is_empty() || id.len() > ID_MAX => {
-            return Ok(bad_request(format!("id: must have 1 to {ID_MAX} bytes")));
+        (Some(id), _) if id.is_empty() || id.len() > OWN_MAX => {
+            return Ok(bad_request(format!("id: must have 1 to {OWN_MAX} bytes")));
         }
         (Some(id), _) => id,
         (None, HoldRequest::Reserve) => LeaseName::new().as_text().to_owned(),

@@ -17,6 +17,7 @@ use super::report::{LimitReport, MostDenied, Replay};
 use super::suiting::{Ask, suiting};
 use crate::backend::{BackendError, Checks, Decide, Decisions, Embedded};
 use crate::combine;
+use crate::lease::HoldNames;
 
 /// Keys that a report names of each limit.
 const NAMED_KEYS: usize = 5;
@@ -107,7 +108,8 @@ impl Run<'_> {
         let different = &self.different[event.request as usize];
         let lease = lease(number);
         let resolved = &different.resolved;
-        let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
+        let names = HoldNames::new(lease.as_bytes());
+        let checks = names.checks(resolved);
         let decisions = match checks.is_empty() {
             true => Decisions::new(),
             false => at_once(combine::decide(&self.backend, &checks))?,
@@ -136,7 +138,8 @@ impl Run<'_> {
             NOW.set(end);
             let lease = lease(number);
             let resolved = &self.different[request as usize].resolved;
-            for check in resolved.checks(lease.as_bytes()) {
+            let names = HoldNames::new(lease.as_bytes());
+            for check in names.checks(resolved) {
                 if let Act::Hold { id, .. } = check.act {
                     at_once(self.backend.release(&check, id))?;
                 }

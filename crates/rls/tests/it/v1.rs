@@ -329,11 +329,67 @@ fn a_lease_of_a_decision_is_released() {
     assert_eq!(jobs().0, 429);
 }
 
+/// A request that names one counter several times holds as much of it, and gives it all back.
+#[test]
+fn what_is_named_twice_is_held_twice() {
+    name_twice(&with_jobs());
+}
+
+#[test]
+fn what_is_named_twice_on_redis_is_the_same() {
+    let Some(redis) = Server::redis(&[]).expect("redis-server starts") else {
+        return peers::skip("what_is_named_twice", "redis-server");
+    };
+    let rules = format!("{RULES}{JOBS}");
+    let url = format!("redis://{}", redis.addr());
+    name_twice(&Service::remote_with(&url, &rules));
+}
+
+fn name_twice(service: &Service) {
+    let entry = |key: &str| json!({"entries": [{"key": key, "value": "twice"}]});
+    let asked = |keys: &[&str]| {
+        let descriptors: Vec<Value> = keys.iter().map(|key| entry(key)).collect();
+        json!({"domain": "test", "descriptors": descriptors})
+    };
+    let with_id = |keys: &[&str], id: &Value| {
+        let mut body = asked(keys);
+        body["id"] = id.clone();
+        body
+    };
+    let decide = |keys: &[&str]| post(service, "/v1/decide", &asked(keys));
+    let twice = ["jobs", "ten", "jobs"];
+    let (status, _, first) = decide(&twice);
+    assert_eq!(status, 200, "{first}");
+    assert_eq!(decide(&["jobs"]).0, 429);
+    let release = with_id(&twice, &first["lease"]);
+    let (_, _, released) = post(service, "/v1/release", &release);
+    assert_eq!(released["released"], json!(2), "{released}");
+    // Two are free, and not three for one.
+    assert_eq!(decide(&["jobs"]).0, 200);
+    assert_eq!(decide(&twice).0, 429);
+    assert_eq!(decide(&["jobs"]).0, 200);
+    assert_eq!(decide(&["jobs"]).0, 429);
+
+    let left = || {
+        let (_, _, told) = post(service, "/v1/explain", &asked(&["ten"]));
+        told["descriptors"][0]["limits"][0]["remaining"].clone()
+    };
+    assert_eq!(left(), json!(9));
+    let held = with_id(&["ten", "ten"], &json!("both"));
+    for _ in 0..2 {
+        assert_eq!(post(service, "/v1/reserve", &held).0, 200);
+        assert_eq!(left(), json!(7));
+    }
+    assert_eq!(post(service, "/v1/cancel", &held).0, 200);
+    assert_eq!(left(), json!(9));
+}
+
+const JOBS: &str = "  - key: jobs\n    rate_limit: {concurrency: 2, lease: 10h}\n";
+
 /// The shared rules, and two places of each job.
 fn with_jobs() -> Service {
     Service::with_config(|config| {
-        let jobs = "  - key: jobs\n    rate_limit: {concurrency: 2, lease: 10h}\n";
-        let rules = format!("{RULES}{jobs}");
+        let rules = format!("{RULES}{JOBS}");
         std::fs::write(config.rules_dir.join("rules.yaml"), rules).expect("the folder is ours");
     })
 }
