@@ -66,6 +66,8 @@ pub enum Undecided {
     /// the append-only file has reached its bound: to be asked again when that has ended, which [`Handle::when_freed`] tells.
     /// So no thread is held up by it.
     Kept,
+    /// Fewer replicas follow than `min-replicas-to-write` asks for.
+    TooFewReplicas,
 }
 
 impl From<WrongState> for Undecided {
@@ -80,6 +82,9 @@ impl std::fmt::Display for Undecided {
             Undecided::WrongState(wrong) => wrong.fmt(f),
             Undecided::Kept => {
                 f.write_str("a long command holds the key, writes are paused, or a disk is slow")
+            }
+            Undecided::TooFewReplicas => {
+                f.write_str("fewer replicas follow than min-replicas-to-write asks for")
             }
         }
     }
@@ -127,7 +132,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// A key holds a string, or the state of another algorithm; or a long command holds its shard.
+    /// A key holds a string, or the state of another algorithm; a long command holds its shard; or too few replicas follow.
     pub fn decide(&self, checks: &[Check<'_>], now: Timestamp) -> Result<Decisions, Undecided> {
         let engine = &*self.0;
         let count = engine.shards.count();
@@ -166,9 +171,10 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// The key holds a string, or the state of another algorithm; or a long command holds its shard.
+    /// The key holds a string, or the state of another algorithm; a long command holds its shard; or too few replicas follow.
     pub fn refund(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, Undecided> {
         let engine = &*self.0;
+        engine.has_enough_replicas()?;
         let key = engine.seed.key(check.key);
         let index = key.shard(engine.shards.count());
         let mut cell = engine.free_cell(index)?;

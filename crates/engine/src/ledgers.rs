@@ -93,6 +93,7 @@ impl Handle {
             cost,
             ..
         } = check;
+        self.engine().has_enough_replicas()?;
         let own = self.engine().is_own_to_change();
         self.with_slot(check.key, now, |slot| {
             let changed = own && slot.refund(*method, quota, cost.0, now)?;
@@ -106,7 +107,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// The key holds something other than reservations; or a long command holds its shard.
+    /// The key holds something other than reservations; a long command holds its shard; or too few replicas follow.
     pub fn end(
         &self,
         key: &[u8],
@@ -114,6 +115,7 @@ impl Handle {
         actual: u64,
         now: Timestamp,
     ) -> Result<Option<holds::Ended>, Undecided> {
+        self.engine().has_enough_replicas()?;
         if !self.engine().is_own_to_change() {
             return Ok(None);
         }
@@ -127,8 +129,9 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// The key holds something other than leases; or a long command holds its shard.
+    /// The key holds something other than leases; a long command holds its shard; or too few replicas follow.
     pub fn release(&self, key: &[u8], id: &[u8], now: Timestamp) -> Result<u64, Undecided> {
+        self.engine().has_enough_replicas()?;
         if !self.engine().is_own_to_change() {
             return Ok(0);
         }
@@ -144,7 +147,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// A long command holds the shard of one of them.
+    /// A long command holds the shard of one of them, or too few replicas follow.
     pub fn succeed(
         &self,
         heir: &AnyCheck<'_>,
@@ -153,6 +156,7 @@ impl Handle {
         now: Timestamp,
     ) -> Result<bool, Undecided> {
         let engine = &**self.engine();
+        engine.has_enough_replicas()?;
         if !engine.is_own_to_change() {
             return Ok(false);
         }

@@ -444,11 +444,21 @@ impl Service {
             };
             decided.expect("who asks at once is not kept waiting")
         };
+        if let (Some(step), Err(error)) = (&mut step, &decided) {
+            step.fail(&error.to_string());
+        }
         drop(step);
-        Some(decided.map_err(ServiceError::Backend).map(|decisions| {
-            self.fallbacks.answered();
-            self.finish(rules, &resolved, request, Made::by_backend(decisions))
-        }))
+        let made = match decided {
+            Ok(decisions) => {
+                // What has no limit says nothing of the store.
+                if !decisions.is_empty() {
+                    self.fallbacks.answered();
+                }
+                Ok(Made::by_backend(decisions))
+            }
+            Err(error) => self.decide_in_place(&checks, error),
+        };
+        Some(made.map(|made| self.respond(rules, &resolved, request, made)))
     }
 
     /// The response.
@@ -476,16 +486,22 @@ impl Service {
         let names = HoldNames::new(lease.as_bytes());
         let checks = names.checks(&resolved);
         let made = self.decide_checks(&checks, call).await?;
-        let by = made.by;
-        let mut response = self.finish(&rules.0, &resolved, request, made);
-        if let Some(by) = by {
-            response.response_headers_to_add.push(HeaderValue {
-                key: fallback::HEADER.to_owned(),
-                value: by.name().to_owned(),
-                raw_value: Vec::new(),
-            });
-        }
-        Ok(response)
+        Ok(self.respond(&rules.0, &resolved, request, made))
+    }
+
+    /// Decides by what the rules say where the backend cannot.
+    fn decide_in_place(
+        &self,
+        checks: &Checks<'_>,
+        error: BackendError,
+    ) -> Result<Made, ServiceError> {
+        let made = self.fallbacks.decide(checks, error);
+        let made = made.map_err(ServiceError::Backend)?;
+        self.metrics.event(Event::BackendError);
+        Ok(Made {
+            by: Some(made.by),
+            ..Made::by_backend(made.decisions)
+        })
     }
 
     /// Decides by the backend, or in its place by what the rules say. Without a limit there is nothing to decide, and the
@@ -525,15 +541,7 @@ impl Service {
                     ..Made::by_backend(decisions)
                 })
             }
-            Err(error) => {
-                let made = self.fallbacks.decide(checks, error);
-                let made = made.map_err(ServiceError::Backend)?;
-                self.metrics.event(Event::BackendError);
-                Ok(Made {
-                    by: Some(made.by),
-                    ..Made::by_backend(made.decisions)
-                })
-            }
+            Err(error) => self.decide_in_place(checks, error),
         }
     }
 
@@ -568,8 +576,8 @@ impl Service {
         }
     }
 
-    /// Counts, and writes the response.
-    fn finish(
+    /// Counts, and writes the response, which tells what decided in the backend's place.
+    fn respond(
         &self,
         rules: &Ruleset,
         resolved: &Resolved<'_>,
@@ -577,12 +585,20 @@ impl Service {
         made: Made,
     ) -> RateLimitResponse {
         self.count(rules, resolved, request, &made);
+        let by = made.by;
         let decisions = &made.into_decisions();
         let mut response = resolved.verdict(request, decisions);
         if resolved.header_form() == Some(&HeaderForm::Draft11)
             && response.overall_code() == Code::OverLimit
         {
             add_problem(&mut response, &resolved.outcomes(decisions), request);
+        }
+        if let Some(by) = by {
+            response.response_headers_to_add.push(HeaderValue {
+                key: fallback::HEADER.to_owned(),
+                value: by.name().to_owned(),
+                raw_value: Vec::new(),
+            });
         }
         if resolved.is_shadowed(&response) {
             self.metrics.event(Event::GlobalShadow);

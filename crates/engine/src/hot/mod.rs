@@ -154,8 +154,8 @@ impl LocalHandle {
         {
             match self.decide(&small, now) {
                 Ok(decision) => return Ok(Decisions::from_slice(&[decision])),
-                Err(Undecided::Kept) => return Err(Undecided::Kept),
                 Err(Undecided::WrongState(_)) => {}
+                Err(undecided) => return Err(undecided),
             }
         }
         self.handle.decide_any(checks, now)

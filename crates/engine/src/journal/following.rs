@@ -387,10 +387,24 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// There is no room in the file yet.
+    /// There is no room in the file yet, or too few replicas follow.
     #[inline]
     pub(crate) fn may_count(&self) -> Result<bool, Undecided> {
+        self.has_enough_replicas()?;
         Ok(self.has_room_in_log()? && self.is_own_to_change())
+    }
+
+    /// As for commands that write: who asks for replicas wants nothing counted that a failover would lose.
+    ///
+    /// # Errors
+    ///
+    /// There are not as many as `min-replicas-to-write` asks for.
+    #[inline]
+    pub(crate) fn has_enough_replicas(&self) -> Result<(), Undecided> {
+        match self.lacks_replicas.load(Ordering::Relaxed) {
+            true => Err(Undecided::TooFewReplicas),
+            false => Ok(()),
+        }
     }
 
     /// Whether the service may change what is counted: not on a replica, where what comes back is not counted either.

@@ -551,6 +551,54 @@ fn nothing_comes_back_on_a_replica() {
     assert!(place.is_ok() && engine.place().is_some());
 }
 
+/// As commands that write: what too few replicas would know of is not counted, and who asked is told so.
+#[test]
+fn nothing_is_counted_while_too_few_replicas_follow() {
+    let engine = engine(4);
+    let handle = Handle::new(Arc::clone(&engine));
+    let mut local = LocalHandle::new(handle.clone());
+    let hold = Act::Hold {
+        id: b"h",
+        ttl: MINUTE,
+    };
+    let leased = AnyCheck {
+        method: Method::Concurrency,
+        act: hold,
+        ..any(b"leased", 4)
+    };
+    let held = AnyCheck {
+        act: hold,
+        ..any(b"held", 4)
+    };
+    handle.decide_any(&[leased, held], NOW).expect("counted");
+    let mut client = Client::new(&engine);
+    let before = client.bytes(&["DUMP", "held"]);
+
+    engine.refuse_writes_without_replicas(true);
+    let none = Err(Undecided::TooFewReplicas);
+    let one = check(b"window", 4);
+    assert_eq!(handle.decide(&[one], NOW), none);
+    assert_eq!(handle.decide(&[one, check(b"other", 4)], NOW), none);
+    assert_eq!(local.decide(&one, NOW), Err(Undecided::TooFewReplicas));
+    assert_eq!(local.decide_any(&[any(b"window", 4)], NOW), none);
+    assert_eq!(handle.decide_any(&[leased], NOW), none);
+    assert_eq!(handle.refund(&one, NOW), Err(Undecided::TooFewReplicas));
+    let back = handle.refund_any(&leased, NOW);
+    assert_eq!(back, Err(Undecided::TooFewReplicas));
+    let ended = handle.end(b"held", b"h", 0, NOW);
+    assert_eq!(ended, Err(Undecided::TooFewReplicas));
+    let released = handle.release(b"leased", b"h", NOW);
+    assert_eq!(released, Err(Undecided::TooFewReplicas));
+    let heir = any(b"heir", 4);
+    let carried = handle.succeed(&heir, &held, |_, _, left| left, NOW);
+    assert_eq!(carried, Err(Undecided::TooFewReplicas));
+
+    engine.refuse_writes_without_replicas(false);
+    assert_eq!(client.bytes(&["DUMP", "held"]), before);
+    assert_eq!(handle.decide(&[one], NOW).expect("counted")[0].remaining, 3);
+    assert_eq!(handle.release(b"leased", b"h", NOW), Ok(1));
+}
+
 /// Above the bound of what is to be written, whoever changes data waits for the disk: not the thread, which has others to serve.
 #[test]
 fn nothing_is_counted_while_the_append_only_file_lags_too_far() {

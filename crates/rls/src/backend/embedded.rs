@@ -141,22 +141,19 @@ impl Embedded {
     ) -> Result<T, BackendError> {
         match ask() {
             Ok(done) => return Ok(done),
-            Err(Undecided::WrongState(wrong)) => return Err(BackendError::new(wrong.to_string())),
-            Err(Undecided::Kept) if self.at_once.get() => return Err(held_up()),
-            Err(Undecided::Kept) => {}
+            Err(Undecided::Kept) if !self.at_once.get() => {}
+            Err(undecided) => return Err(because(&undecided)),
         }
         let _place = self.waiting.enter()?;
         let wait = self.waits.begin();
         while wait.freed(&self.handle).await {
             match ask() {
                 Ok(done) => return Ok(done),
-                Err(Undecided::WrongState(wrong)) => {
-                    return Err(BackendError::new(wrong.to_string()));
-                }
                 Err(Undecided::Kept) => {}
+                Err(undecided) => return Err(because(&undecided)),
             }
         }
-        Err(held_up())
+        Err(because(&Undecided::Kept))
     }
 
     /// Gives back what the thread took of hot keys and does not use; whether there is more, to be looked after again.
@@ -218,8 +215,8 @@ impl Embedded {
     }
 }
 
-fn held_up() -> BackendError {
-    BackendError::new(Undecided::Kept.to_string())
+fn because(undecided: &Undecided) -> BackendError {
+    BackendError::new(undecided.to_string())
 }
 
 /// A check as the engine takes it.

@@ -3,12 +3,14 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use tollgate_engine::{Check, Engine, EngineConfig, Handle};
+use tollgate_limiter::{AlgorithmKind, Cost, Quota};
 use tollgate_testkit::{PATIENCE, Server, peers};
 use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;
 use tonic::Code as GrpcCode;
 
-use crate::support::{Client, Service, descriptor, request};
+use crate::support::{Client, Service, descriptor, request, system_clock};
 
 const RULES: &str = "
 domain: test
@@ -92,6 +94,55 @@ async fn all_ways(client: &mut Client, service: &Service) {
     ] {
         assert!(metrics.contains(line), "{metrics}");
     }
+}
+
+/// The store of this process counts nothing while too few replicas follow it (`min-replicas-to-write`), and is away then.
+#[tokio::test]
+async fn a_store_that_lacks_replicas() {
+    let engine = Engine::new(EngineConfig::default());
+    let service = Service::with_store(Handle::new(engine.clone()), RULES);
+    let mut client = service.client().await;
+    assert_eq!(ask(&mut client, "open=a").await, (Code::Ok, None));
+    assert_eq!(ask(&mut client, "open=a").await, (Code::OverLimit, None));
+    engine.refuse_writes_without_replicas(true);
+    all_ways(&mut client, &service).await;
+    let asked = request(vec![descriptor(&["error=a"])]);
+    let status = client.ask(asked).await.expect_err("nobody decides");
+    let why = "fewer replicas follow than min-replicas-to-write asks for";
+    assert!(status.message().contains(why), "{status}");
+    // What has no limit passes as ever.
+    let free = client.ask(request(vec![descriptor(&["free=a"])])).await;
+    assert_eq!(free.expect("an answer").overall_code(), Code::Ok);
+    engine.refuse_writes_without_replicas(false);
+    assert_eq!(ask(&mut client, "open=a").await, (Code::OverLimit, None));
+    assert_eq!(ask(&mut client, "closed=b").await, (Code::Ok, None));
+}
+
+/// A counter's key that holds something else is no reason to leave a rule's own way out.
+#[tokio::test]
+async fn a_key_that_holds_something_else() {
+    let store = Handle::new(Engine::new(EngineConfig::default()));
+    let other = Check {
+        key: b"rl:y:4:test:4:open:1:a",
+        algorithm: AlgorithmKind::Gcra,
+        quota: Quota::new(1, 3_600_000_000_000),
+        cost: Cost(1),
+        peek: false,
+        exact: true,
+    };
+    store.decide(&[other], system_clock()).expect("a new key");
+    let service = Service::with_store(store, RULES);
+    let mut client = service.client().await;
+    let open = (Code::Ok, Some("open".to_owned()));
+    assert_eq!(ask(&mut client, "open=a").await, open);
+    // Also beside what is decided by itself.
+    let mut back = descriptor(&["local=a"]);
+    back.is_negative_hits = true;
+    let asked = request(vec![descriptor(&["open=a"]), back]);
+    let response = client.ask(asked).await.expect("an answer");
+    assert_eq!(response.overall_code(), Code::Ok);
+    assert!(fallback(&response).is_some(), "{response:?}");
+    assert_eq!(ask(&mut client, "open=b").await, (Code::Ok, None));
 }
 
 pub(crate) fn signal(name: &str, store: &Server) {

@@ -105,6 +105,19 @@ impl Service {
         }
     }
 
+    /// On a store of this process, with rules of its own.
+    pub(crate) fn with_store(store: Handle, rules: &str) -> Self {
+        let dir = temp_dir().expect("a temporary folder");
+        std::fs::write(dir.join("rules.yaml"), rules).expect("the folder is ours");
+        let config = config(dir.clone(), Backend::Embedded);
+        let server =
+            RlsServer::start(config, Some(store), system_clock).expect("the service starts");
+        Self {
+            server: Some(server),
+            dir,
+        }
+    }
+
     pub(crate) fn with_clock(clock: fn() -> Timestamp) -> Self {
         let engine = Engine::new(EngineConfig::default());
         Self::start(Backend::Embedded, Some(Handle::new(engine)), clock)

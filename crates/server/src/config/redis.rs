@@ -132,7 +132,7 @@ settings! {
     RdbKeySaveDelay, "rdb-key-save-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, Some("Microseconds that a snapshot waits for each key, for tests; a negative number is keys per microsecond.");
     KeyLoadDelay, "key-load-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, Some("Microseconds that loading a snapshot waits for each key, for tests; a negative number is keys per microsecond.");
     ActiveExpireEffort, "active-expire-effort", None, Number { min: 1, max: 10 }, "1", Live, false, None::<&str>;
-    MinReplicasToWrite, "min-replicas-to-write", Some("min-slaves-to-write"), Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Number of replicas without which writes are refused.");
+    MinReplicasToWrite, "min-replicas-to-write", Some("min-slaves-to-write"), Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Number of replicas without which writes are refused and the service on this store cannot decide.");
     MinReplicasMaxLag, "min-replicas-max-lag", Some("min-slaves-max-lag"), Number { min: 0, max: 2147483647 }, "10", Live, false, Some("Seconds of silence after which a replica no longer counts for `min-replicas-to-write`.");
     WatchdogPeriod, "watchdog-period", None, Number { min: 0, max: 2147483647 }, "0", Live, true, None::<&str>;
     ShutdownTimeout, "shutdown-timeout", None, Number { min: 0, max: 2147483647 }, "10", Live, false, Some("Seconds for which shutdown waits until the replicas have received everything; 0 for none.");
