@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 16;
 /// Which files of a folder are rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuleFiles {
-    /// Those called `*.yaml`.
+    /// Those called `*.yaml` or `*.yml`.
     #[default]
     Yaml,
     /// All, also those of folders within, as envoyproxy/ratelimit reads them; `dots` says whether also those whose names begin
@@ -27,7 +27,7 @@ pub enum RuleFiles {
     },
 }
 
-/// Compiles every `*.yaml` file of a folder, in the order of their names, or one file of any name, for whoever mends them.
+/// Compiles every `*.yaml` and `*.yml` file of a folder, in the order of their names, or one file of any name, for whoever mends them.
 ///
 /// # Errors
 /// The folder or a file cannot be read, there is no such file, or what is wrong with them, as far as [`Ruleset::check`] tells.
@@ -93,7 +93,7 @@ pub(crate) fn rule_files(dir: &Path, files: RuleFiles) -> io::Result<Vec<PathBuf
             for entry in fs::read_dir(dir)? {
                 let path = entry?.path();
                 let extension = path.extension();
-                if extension.is_some_and(|extension| extension == "yaml") {
+                if extension.is_some_and(|extension| extension == "yaml" || extension == "yml") {
                     paths.push(path);
                 }
             }
@@ -226,7 +226,7 @@ mod tests {
                 "sub/c.yaml"
             ]
         );
-        assert_eq!(names(RuleFiles::Yaml), [".hidden.yaml", "e.yaml"]);
+        assert_eq!(names(RuleFiles::Yaml), [".hidden.yaml", "b.yml", "e.yaml"]);
         let deep = (0..2 * MAX_DEPTH).fold(dir.clone(), |dir, _| dir.join("deeper"));
         fs::create_dir_all(deep).expect("the folder is ours");
         let error = rule_files(&dir, RuleFiles::All { dots: true }).expect_err("too deep");

@@ -124,6 +124,9 @@ fn serve(config: Config, log: &Arc<Log>, small_pages: Option<SmallPages>) -> Res
         .as_ref()
         .filter(|service| service.backend != Backend::Embedded)
     {
+        if let Some(line) = idle_settings(&config) {
+            log.warning(format_args!("{line}"));
+        }
         let daemon = Daemon::begin(&config, log);
         return run_service_alone(service.clone(), &signals, &daemon, small_pages);
     }
@@ -158,6 +161,34 @@ fn serve(config: Config, log: &Arc<Log>, small_pages: Option<SmallPages>) -> Res
     server
         .shutdown()
         .map_err(|error| format!("the server did not end cleanly: {error}"))
+}
+
+/// Settings of the store that who gives them may wait in vain for.
+const OF_THE_STORE: [Key; 10] = [
+    Key::Port,
+    Key::UnixSocket,
+    Key::TlsPort,
+    Key::MemcachedPort,
+    Key::Requirepass,
+    Key::Save,
+    Key::AppendOnly,
+    Key::MaxMemory,
+    Key::ReplicaOf,
+    Key::ClusterEnabled,
+];
+
+/// What is told where a store is asked for beside a backend, with which there is none.
+fn idle_settings(config: &Config) -> Option<String> {
+    let idle = OF_THE_STORE.into_iter().filter(|key| {
+        // Which is not asked for either.
+        let is_none = *key == Key::Port && config.get(*key) == "0";
+        config.given(*key) && !is_none
+    });
+    let names: Vec<&str> = idle.map(|key| key.setting().name).collect();
+    let names = (!names.is_empty()).then(|| names.join(", "));
+    names.map(|names| {
+        format!("with a backend there is no store in this process, and no effect of: {names}")
+    })
 }
 
 /// Who starts the service with the variables of envoyproxy/ratelimit may well have Redis beside it: the store of this process
@@ -508,4 +539,22 @@ fn announce(ready: &[String], server: Option<&Server>) {
     // Whoever started the server may have closed its output; the server runs on.
     drop(out.write_all(text.as_bytes()));
     drop(out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_not_there_is_told_of() {
+        let mut config = Config::default();
+        assert_eq!(idle_settings(&config), None);
+        config.set(Key::Port, "0").unwrap();
+        config.set(Key::Threads, "2").unwrap();
+        assert_eq!(idle_settings(&config), None);
+        config.set(Key::Port, "6380").unwrap();
+        config.set(Key::AppendOnly, "yes").unwrap();
+        let told = idle_settings(&config).unwrap();
+        assert!(told.ends_with("no effect of: port, appendonly"), "{told}");
+    }
 }

@@ -193,7 +193,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "Directory of rate limit rules, or one file; with it the rate limit service runs as well.",
+        "Directory of rate limit rules (`*.yaml`, `*.yml`), or one file; with it the rate limit service runs as well.",
     ),
     row(
         Key::Backend,
@@ -201,7 +201,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "URL of the store in which the service counts: redis://, unix://, redis+sentinel:// or redis+cluster://, with rediss for TLS; empty for the store of this process.",
+        "URL of the store in which the service counts: redis://, unix://, redis+sentinel:// or redis+cluster://, with rediss for TLS; empty for the store of this process. With a URL this process has no store.",
     ),
     row(
         Key::BackendTimeout,

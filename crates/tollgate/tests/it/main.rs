@@ -445,6 +445,29 @@ fn rules_are_checked_without_a_server() {
     fs::remove_dir_all(dir).unwrap();
 }
 
+/// Files of one domain are a mistake, unless they are to count together; both usual endings are read.
+#[test]
+fn domains_are_merged_where_that_is_wanted() {
+    let dir = temp_dir().unwrap();
+    for (name, key) in [("a.yaml", "a"), ("b.yml", "b")] {
+        let rule = format!(
+            "domain: d\ndescriptors: [{{key: {key}, rate_limit: {{unit: day, requests_per_unit: 1}}}}]\n"
+        );
+        fs::write(dir.join(name), rule).unwrap();
+    }
+    let path = dir.display().to_string();
+    let output = run(&["check", &path], &[]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains("b.yml:1: duplicate domain 'd' in config file"),
+        "{told}"
+    );
+    let output = run(&["check", "--merge-domains", &path], &[]);
+    let summary = format!("{path}: valid, 1 domain, 2 limits\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), summary);
+    fs::remove_dir_all(dir).unwrap();
+}
+
 #[test]
 fn flags_win_over_environment_over_file() {
     let dir = temp_dir().unwrap();
