@@ -138,6 +138,15 @@ fn why_invalid(gate: &Gate<'_>, record: &GateRecord) -> Vec<String> {
             record.comparison.rows.len()
         ));
     }
+    // Of a baseline that answered or held nothing, in one start or in all, everything would pass.
+    let baseless =
+        |row: &&ComparisonRow| row.verdict == Verdict::Unclear && row.ratio_b_over_a.is_none();
+    if let count @ 1.. = record.comparison.rows.iter().filter(baseless).count() {
+        why.push(format!(
+            "in {count} of {} rows a figure of the baseline is 0 in a start, so that nothing can fall behind it: measure the baseline again",
+            record.comparison.rows.len()
+        ));
+    }
     // Held as far as was tried and no further: whether it fell behind cannot be told.
     let doubtful = |row: &&ComparisonRow| row.open_b > 0 && row.verdict == Verdict::Unclear;
     if let count @ 1.. = record.comparison.rows.iter().filter(doubtful).count() {

@@ -129,6 +129,30 @@ fn a_gate_does_not_pass_on_figures_that_are_gone() {
 }
 
 #[test]
+fn nothing_passes_beside_a_baseline_that_answered_nothing() {
+    let good = run(PLAIN);
+    let dead = |starts: usize| {
+        let mut record = run(System { seed: 3, ..PLAIN });
+        let statistics = record.cells[0].statistics.as_mut().unwrap();
+        let rate = &mut statistics.rates[1];
+        rate.starts
+            .iter_mut()
+            .take(starts)
+            .for_each(|start| start.goodput_rps = 0.0);
+        record
+    };
+    // Whether all starts of the baseline answered nothing or one did, there is no ratio to fall behind.
+    for baseline in [dead(5), dead(1)] {
+        for candidate in [&dead(5), &good] {
+            let (outcome, reasons) = judged(&baseline, candidate).unwrap();
+            assert_eq!(outcome, GateOutcome::Invalid, "{reasons:?}");
+            assert!(reasons[0].contains("baseline is 0"), "{reasons:?}");
+        }
+    }
+    assert_eq!(judged(&good, &dead(5)).unwrap().0, GateOutcome::Failed);
+}
+
+#[test]
 fn every_run_of_an_arm_must_have_been_measured_alike() {
     let of = |change: &dyn Fn(&mut RunRecord)| {
         let mut second = run(System { seed: 3, ..PLAIN });
