@@ -67,7 +67,7 @@ fn target_panels(
     }));
     y += 1;
     let mut place = 0;
-    for row in thresholds {
+    for row in thresholds.iter().map(|row| row.at(capacity)) {
         let Some(relative) = expression(source, row.metric, job, capacity, threads) else {
             continue;
         };

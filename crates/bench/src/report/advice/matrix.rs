@@ -20,6 +20,8 @@ pub(crate) enum Fit {
     Safe,
     /// The band ends at or below what was held.
     NearLimit,
+    /// No load so high was tried: it held all that was.
+    Untried,
     /// More than one node was measured to hold.
     Beyond,
 }
@@ -31,6 +33,7 @@ impl Fit {
             Self::Comfortable => t::FIT_COMFORTABLE,
             Self::Safe => t::FIT_SAFE,
             Self::NearLimit => t::FIT_NEAR_LIMIT,
+            Self::Untried => t::FIT_UNTRIED,
             Self::Beyond => t::FIT_BEYOND,
         }
     }
@@ -40,6 +43,7 @@ impl Fit {
         match self {
             Self::Comfortable | Self::Safe => "✓",
             Self::NearLimit => "⚠",
+            Self::Untried => "?",
             Self::Beyond => "✗",
         }
     }
@@ -72,6 +76,8 @@ struct System {
     name: String,
     safe_rps: f64,
     sustained_rps: f64,
+    /// Whether a load was shown to be too much for it.
+    bounded: bool,
 }
 
 /// The matrix of a scenario, with each target's best operation; `None` if nothing was held.
@@ -86,6 +92,7 @@ pub(crate) fn of(scenario: &ScenarioFindings<'_>) -> Option<Matrix> {
                 name: cell.target.clone(),
                 safe_rps,
                 sustained_rps,
+                bounded: found.not_held_rps.is_some(),
             });
         }
     }
@@ -135,6 +142,7 @@ fn fit(system: &System, to_rps: Option<f64>) -> Fit {
         Some(to) if to <= system.safe_rps * COMFORTABLE => Fit::Comfortable,
         Some(to) if to <= system.safe_rps => Fit::Safe,
         Some(to) if to <= system.sustained_rps => Fit::NearLimit,
+        _ if !system.bounded => Fit::Untried,
         _ => Fit::Beyond,
     }
 }
@@ -176,6 +184,9 @@ impl Matrix {
             t::DO_MOVE.with(lang, &[("name", better), ("from", &near.join(", "))])
         } else if !near.is_empty() {
             t::DO_ADD.with(lang, &[("names", &near.join(", "))])
+        } else if band.fits.contains(&Fit::Untried) {
+            let untried = names(|fit| fit == Fit::Untried);
+            t::DO_TRY.with(lang, &[("names", &untried.join(", "))])
         } else {
             self.shard(lang)
         }
@@ -196,7 +207,33 @@ mod tests {
             name: name.into(),
             safe_rps,
             sustained_rps,
+            bounded: true,
         }
+    }
+
+    #[test]
+    fn what_was_not_tried_is_not_beyond() {
+        let open = System {
+            bounded: false,
+            ..system("open", 850.0, 1_000.0)
+        };
+        assert_eq!(fit(&open, Some(900.0)), Fit::NearLimit);
+        assert_eq!(fit(&open, None), Fit::Untried);
+        let matrix = Matrix {
+            systems: vec!["open".into(), "closed".into()],
+            bands: Vec::new(),
+            may_choose: true,
+        };
+        let band = Band {
+            from_rps: 1_000.0,
+            to_rps: None,
+            fits: vec![Fit::Untried, Fit::Beyond],
+        };
+        let told = matrix.recommendation(&band, Lang::En);
+        assert!(
+            told.contains("on open") && told.contains("--ladder"),
+            "{told}"
+        );
     }
 
     /// The study's own figures give bands like the study's table.

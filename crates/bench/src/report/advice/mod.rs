@@ -89,6 +89,10 @@ fn planned_strategies(record: &RunRecord) -> Option<(Vec<&str>, Vec<&str>)> {
 pub(crate) fn tiers(capacities: &[Capacity<'_>], lang: Lang) -> Option<[String; 3]> {
     let most = |pick: fn(&Capacity<'_>) -> f64| capacities.iter().map(pick).max_by(f64::total_cmp);
     let (safe, held) = (most(|c| c.safe_rps)?, most(|c| c.sustained_rps)?);
+    // Beyond a load that nothing was too high for, there is nothing to divide.
+    let mut best = capacities.iter().filter(|c| c.sustained_rps == held);
+    best.next()
+        .filter(|c| CellFindings::of(c.cell).not_held_rps.is_some())?;
     let (safe, held) = (rate(safe), rate(held));
     Some([
         t::TIER_1.with(lang, &[("load", &safe)]),
@@ -101,7 +105,9 @@ pub(crate) fn tiers(capacities: &[Capacity<'_>], lang: Lang) -> Option<[String; 
 /// a service and for names that are no commands.
 pub(crate) fn command_of(cell: &Cell) -> Option<String> {
     let name = cell.operation.name.to_ascii_lowercase();
+    // Behind the command stands the algorithm of its script: evalsha:gcra.
+    let name = name.split(':').next().unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
     let word = !name.is_empty() && name.chars().all(plain);
-    (word && !name.starts_with("grpc") && !name.starts_with("http")).then_some(name)
+    (word && !name.starts_with("grpc") && !name.starts_with("http")).then(|| name.to_owned())
 }

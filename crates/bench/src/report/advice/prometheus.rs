@@ -199,7 +199,7 @@ fn group(
         ));
     }
     let job = job.unwrap_or(&cell.target);
-    for row in thresholds {
+    for row in thresholds.iter().map(|row| row.at(capacity)) {
         let Some(expression) = expression(source, row.metric, job, capacity, threads) else {
             continue;
         };

@@ -52,6 +52,25 @@ pub(crate) const BENCH: [Threshold; 6] = [
     PROD[5],
 ];
 
+impl Threshold {
+    /// The bounds for a system of this capacity: its load is watched from where it is not safe any more, if that is less
+    /// than the study's share.
+    pub(crate) fn at(self, capacity: &Capacity<'_>) -> Threshold {
+        let safe = capacity.safe_rps / capacity.sustained_rps * 100.0;
+        match self.metric {
+            // To a tenth of a percent, and never above what is safe.
+            Metric::Load if safe < self.warning => Threshold {
+                warning: ((safe + SAME_PERCENT) * 10.0).floor() / 10.0,
+                ..self
+            },
+            _ => self,
+        }
+    }
+}
+
+/// Shares that differ by less are the same.
+const SAME_PERCENT: f64 = 1e-6;
+
 /// Which thresholds a system is watched with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Watch {
@@ -121,12 +140,13 @@ pub(crate) fn rows(
     capacity: Option<&Capacity<'_>>,
     lang: Lang,
 ) -> Vec<[String; 5]> {
-    let capacity = capacity.map(|capacity| capacity.sustained_rps);
+    let sustained = capacity.map(|capacity| capacity.sustained_rps);
     thresholds
         .iter()
         .map(|row| {
-            let warning = row.metric.bound(row.warning, capacity);
-            let critical = row.metric.bound(row.critical, capacity);
+            let row = capacity.map_or(*row, |capacity| row.at(capacity));
+            let warning = row.metric.bound(row.warning, sustained);
+            let critical = row.metric.bound(row.critical, sustained);
             [
                 row.metric.name().of(lang).to_owned(),
                 format!("< {warning}"),
@@ -136,4 +156,35 @@ pub(crate) fn rows(
             ]
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Cell, TargetKind};
+
+    #[test]
+    fn a_load_is_watched_from_where_it_is_not_safe_any_more() {
+        let cell = Cell::default();
+        let load = |safe_rps: f64| {
+            let capacity = Capacity {
+                cell: &cell,
+                kind: TargetKind::Store,
+                sustained_rps: 188_000.0,
+                safe_rps,
+            };
+            rows(&PROD, Some(&capacity), Lang::En).swap_remove(0)
+        };
+        // A recovery run saw it heal from no more than this.
+        assert_eq!(
+            load(65_800.0)[1..4],
+            [
+                "< 35 % (65,800/s)",
+                "35 % (65,800/s) – 85 % (159,800/s)",
+                "> 85 % (159,800/s)"
+            ]
+        );
+        assert_eq!(load(159_800.0)[1], "< 70 % (131,600/s)");
+        assert_eq!(rows(&PROD, None, Lang::En)[0][1], "< 70 %");
+    }
 }

@@ -9,7 +9,7 @@ use crate::record::{Cell, RunRecord};
 use super::advice::{Capacity, capacities};
 use super::findings::{CellFindings, ScenarioFindings};
 use super::format::{percent, rate, ratio};
-use super::lang::{Lang, decision as t};
+use super::lang::{Lang, Text, decision as t, page};
 use super::observations::retention_class;
 use super::words;
 
@@ -18,6 +18,9 @@ pub(crate) use verdicts::verdicts;
 
 /// Shares of keys from which on a scenario is one of a hot key: its most wanted key takes this many times its even share.
 const HOT_WORD: &str = "hot";
+
+/// How many times a system's own safe load another one's must be to be recommended.
+const WORTH_A_MOVE: f64 = 1.05;
 
 /// Whether a scenario is about a hot key.
 fn is_hot(cell: &Cell) -> bool {
@@ -42,14 +45,20 @@ pub(crate) fn advice(
     }
     let mut held = capacities(record);
     held.sort_by(|a, b| a.sustained_rps.total_cmp(&b.sustained_rps));
-    let Some(own) = held.first() else {
+    // Stores and services are not set against each other: where there is a choice among one kind, that is what is asked.
+    let choice = |one: &&Capacity<'_>| {
+        let other =
+            |other: &Capacity<'_>| other.kind == one.kind && other.cell.target != one.cell.target;
+        held.iter().any(other)
+    };
+    let Some(own) = held.iter().find(choice).or(held.first()) else {
         return Vec::new();
     };
     let may_choose = scenarios.iter().all(ScenarioFindings::may_rank);
-    let better = held
-        .iter()
-        .rev()
-        .find(|other| may_choose && other.kind == own.kind && other.cell.target != own.cell.target);
+    let better = held.iter().rev().find(|other| {
+        let rival = other.kind == own.kind && other.cell.target != own.cell.target;
+        may_choose && rival && other.safe_rps > own.safe_rps * WORTH_A_MOVE
+    });
     let mut out = at_loads(own, better, lang);
     out.push(Advice {
         situation: t::D_NEW.of(lang).into(),
@@ -70,7 +79,9 @@ fn at_loads(own: &Capacity<'_>, better: Option<&Capacity<'_>>, lang: Lang) -> Ve
     if let Some((name, safe)) = &more {
         values.extend([("other", name.as_str()), ("other_safe", safe.as_str())]);
     }
+    let bounded = CellFindings::of(own.cell).not_held_rps.is_some();
     let (near, beyond) = match better {
+        None if !bounded => (t::D_HELD_SO_FAR, t::D_UNTRIED),
         Some(other) if other.safe_rps > own.sustained_rps => (t::D_CONSIDER, t::D_MOVE),
         Some(_) => (t::D_CONSIDER, t::D_MOVE_OR_SPREAD),
         None => (t::D_ADD, t::D_SPREAD),
@@ -138,11 +149,16 @@ fn hot_key(scenarios: &[ScenarioFindings<'_>], lang: Lang) -> Option<Advice> {
     })
 }
 
-/// How the systems fail: the names of the columns, and per pattern a row with a cell for each system.
+/// How the systems fail: a row for each system with a column per pattern.
 pub(crate) struct Lessons {
-    pub(crate) systems: Vec<String>,
+    pub(crate) heads: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
+    /// Patterns that no system was measured for, in a sentence each.
+    pub(crate) untried: Vec<String>,
 }
+
+/// What a cell of the run says of a pattern.
+type Told = fn(&Cell, &CellFindings, Lang) -> String;
 
 /// Threshold breach, recovery and cascading of every cell that was measured past its limit; `None` where none was.
 pub(crate) fn lessons(record: &RunRecord, lang: Lang) -> Option<Lessons> {
@@ -155,22 +171,35 @@ pub(crate) fn lessons(record: &RunRecord, lang: Lang) -> Option<Lessons> {
     if told.is_empty() {
         return None;
     }
-    let row = |name: super::lang::Text, of: &dyn Fn(&Cell, &CellFindings) -> String| {
-        let mut fields = vec![name.of(lang).to_owned()];
-        fields.extend(told.iter().map(|(cell, found)| of(cell, found)));
+    let variants = || told.iter().filter_map(|(cell, _)| cell.recovery.as_ref());
+    let retried = variants().any(|found| found.variants.iter().any(|one| one.retries > 0));
+    let recovered = variants().next().is_some();
+    let mut columns: Vec<(Text, Told)> = vec![(t::D_BREACH, breach)];
+    let mut untried = Vec::new();
+    for (name, tried, of, why) in [
+        (t::D_RECOVERY, recovered, recovery as Told, t::D_NOT_TRIED),
+        (t::D_CASCADE, retried, cascade, t::D_NO_RETRIES),
+    ] {
+        match tried {
+            true => columns.push((name, of)),
+            false => untried.push(format!("{}: {}.", name.of(lang), why.of(lang))),
+        }
+    }
+    let mut heads = vec![page::H_CELL.of(lang).to_owned()];
+    heads.extend(columns.iter().map(|(name, _)| name.of(lang).to_owned()));
+    let row = |(cell, found): &(&Cell, CellFindings)| {
+        let mut fields = vec![cell.title()];
+        fields.extend(columns.iter().map(|(_, of)| of(cell, found, lang)));
         fields
     };
     Some(Lessons {
-        systems: told.iter().map(|(cell, _)| cell.title()).collect(),
-        rows: vec![
-            row(t::D_BREACH, &|_, found| breach(found, lang)),
-            row(t::D_RECOVERY, &|cell, _| recovery(cell, lang)),
-            row(t::D_CASCADE, &|cell, _| cascade(cell, lang)),
-        ],
+        heads,
+        rows: told.iter().map(row).collect(),
+        untried,
     })
 }
 
-fn breach(found: &CellFindings, lang: Lang) -> String {
+fn breach(_: &Cell, found: &CellFindings, lang: Lang) -> String {
     let Some((times, kept)) = found.retention else {
         return t::D_NOT_PAST.of(lang).into();
     };
@@ -183,7 +212,7 @@ fn breach(found: &CellFindings, lang: Lang) -> String {
 }
 
 /// What became of the system after an overload, where that was tried: steps that ran one after another prove nothing.
-fn recovery(cell: &Cell, lang: Lang) -> String {
+fn recovery(cell: &Cell, _: &CellFindings, lang: Lang) -> String {
     let Some(found) = &cell.recovery else {
         return t::D_NOT_TRIED.of(lang).into();
     };
@@ -196,7 +225,7 @@ fn recovery(cell: &Cell, lang: Lang) -> String {
 }
 
 /// What clients that try again add to an overload.
-fn cascade(cell: &Cell, lang: Lang) -> String {
+fn cascade(cell: &Cell, _: &CellFindings, lang: Lang) -> String {
     let variants = cell.recovery.iter().flat_map(|found| &found.variants);
     let worst = variants
         .filter(|variant| variant.retries > 0)

@@ -58,6 +58,16 @@ impl Rivals<'_> {
         matches!(self.held(), Advantage::Shown { .. })
     }
 
+    /// The load at which both were measured: the rows near it may lie a little apart. `None` where one has none.
+    pub(crate) fn common_text(&self) -> Option<String> {
+        let (best, other) = (self.best.common?.target_rps, self.other.common?.target_rps);
+        let (low, high) = (rate(best.min(other)), rate(best.max(other)));
+        Some(match low == high {
+            true => low,
+            false => format!("{low}–{high}"),
+        })
+    }
+
     /// Starts behind the cells: the smaller number.
     pub(crate) fn n(&self) -> u32 {
         self.best.cell.starts().min(self.other.cell.starts())
@@ -128,10 +138,9 @@ pub(crate) fn head_to_head(scenarios: &[ScenarioFindings<'_>], lang: Lang) -> Ve
         rows.push([name(t::D_MAX, ""), a, b, gain(&pair, lang)]);
         let [a, b] = sides(&|ranked| or_dash(ranked.findings.safe_rps, rate));
         rows.push([name(t::D_SAFE, ""), a, b, safe_gain(&pair, lang)]);
-        if let Some(step) = pair.best.common.filter(|_| pair.other.common.is_some()) {
+        if let Some(load) = pair.common_text() {
             let p99 = |ranked: &Ranked<'_>| or_dash(all(ranked.common), |l| latency(l.p99_us));
             let [a, b] = sides(&p99);
-            let load = rate(step.target_rps);
             rows.push([name(t::D_P99, &load), a, b, faster(&pair, lang)]);
         }
         let past = |ranked: &&Ranked<'_>| ranked.findings.retention.is_some();
@@ -240,10 +249,15 @@ fn faster(pair: &Rivals<'_>, lang: Lang) -> String {
     }
     let both = all(pair.best.common).zip(all(pair.other.common));
     or_dash(
-        both.filter(|(best, _)| best.p99_us > 0.0),
+        both.filter(|(best, other)| best.p99_us > 0.0 && other.p99_us > 0.0),
         |(best, other)| {
-            let times = ratio(other.p99_us / best.p99_us);
-            t::D_TIMES_INDICATED.with(lang, &[("times", &times), ("n", &n)])
+            let times = other.p99_us / best.p99_us;
+            let (lower, times) = match times >= 1.0 {
+                true => (pair.best, times),
+                false => (pair.other, 1.0 / times),
+            };
+            let name = lower.cell.target.as_str();
+            t::D_TIMES_INDICATED.with(lang, &[("name", name), ("times", &ratio(times)), ("n", &n)])
         },
     )
 }

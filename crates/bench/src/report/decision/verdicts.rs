@@ -106,7 +106,7 @@ fn lower(pair: &Rivals<'_>, pick: fn(&StartSample) -> Option<f64>) -> Option<Str
 
 fn at_common(pair: &Rivals<'_>, lang: Lang, of: fn(&Step) -> Option<String>) -> String {
     let figure = |ranked: &Ranked<'_>| or_dash(ranked.common.and_then(of), |text| text);
-    let load = or_dash(pair.best.common, |step| rate(step.target_rps));
+    let load = or_dash(pair.common_text(), |text| text);
     t::D_AT_LOAD.with(lang, &[("figures", &both(pair, figure)), ("load", &load)])
 }
 

@@ -18,6 +18,7 @@ texts! {
     FIT_COMFORTABLE = "comfortable" | "thoải mái";
     FIT_SAFE = "safe" | "an toàn";
     FIT_NEAR_LIMIT = "near limit" | "gần giới hạn";
+    FIT_UNTRIED = "not tried so high" | "chưa thử mức cao vậy";
     FIT_BEYOND = "needs several nodes" | "cần nhiều nút";
     BAND_UP_TO = "up to {to}" | "đến {to}";
     BAND_ABOVE = "above {from}" | "trên {from}";
@@ -26,6 +27,7 @@ texts! {
     DO_MOVE = "{name}; {from} has no margin" | "{name}; {from} không còn dự phòng";
     DO_ADD = "no margin left on {names}: plan a further node" | "{names} không còn dự phòng: chuẩn bị thêm nút";
     DO_UNLIKE = "no choice by these rows: the systems were not set up alike" | "không chọn được từ các dòng này: các hệ thống không được thiết lập như nhau";
+    DO_TRY = "no load so high was tried on {names}: a higher --ladder tells" | "chưa thử tải cao vậy trên {names}: dùng --ladder cao hơn";
     DO_SHARD = "several nodes, keys spread over them; {name} holds most per node" | "nhiều nút, chia khóa cho các nút; {name} giữ được nhiều nhất mỗi nút";
 
     MATRIX_TITLE = "Capacity matrix: {scenario}" | "Bảng năng lực: {scenario}";
@@ -52,6 +54,8 @@ texts! {
     MIGRATE_BASIS_NONE = "No run was given (`--run DIR`), so every number is left open." | "Không có lần chạy nào (`--run DIR`), nên mọi con số để trống.";
     MIGRATE_BOX = "Boxes are ticked where a run or a check of Tollgate's answers them; the others are yours."
         | "Ô được đánh dấu là những mục mà lần chạy hoặc phép kiểm của Tollgate trả lời được; các ô còn lại là của bạn.";
+    MIGRATE_MORE = "The table of differences, the settings, the steps of the switch and the criteria for going back are printed by `{command}`."
+        | "Bảng khác biệt, các thiết lập, các bước chuyển và tiêu chí quay lui được in bởi `{command}`.";
     MIGRATE_PREPARATION = "Preparation" | "Chuẩn bị";
     MIGRATE_CONFIGURATION = "Configuration" | "Cấu hình";
     MIGRATE_DEPLOYMENT = "Deployment" | "Triển khai";
@@ -68,26 +72,26 @@ texts! {
     COL_FROM = "{name} now" | "{name} hiện tại";
     COL_TO = "{name} then" | "{name} sau này";
 
-    BOX_COMPATIBILITY = "Compatibility: run your test suite against {to}; every script and command in the table below is used as {to} has it."
-        | "Tương thích: chạy bộ kiểm thử của bạn với {to}; mọi script và lệnh trong bảng dưới dùng đúng như {to} hỗ trợ.";
+    BOX_COMPATIBILITY = "Compatibility: run your test suite against {to}, and look up the commands and scripts that you use in the table of differences."
+        | "Tương thích: chạy bộ kiểm thử của bạn với {to}, và tra các lệnh, script bạn dùng trong bảng khác biệt.";
     BOX_BENCHMARK = "Benchmark: {from} and {to} measured side by side on one machine ({detail})." | "Benchmark: {from} và {to} đo cạnh nhau trên cùng máy ({detail}).";
     BOX_BENCHMARK_OPEN = "Benchmark: measure both on your hardware: `{command}`." | "Benchmark: đo cả hai trên phần cứng của bạn: `{command}`.";
-    BOX_DOCUMENTATION = "Documentation: read the differences below and those of your version of {to}." | "Tài liệu: đọc các khác biệt bên dưới và của phiên bản {to} bạn dùng.";
+    BOX_DOCUMENTATION = "Documentation: read the table of differences and the release notes of your version of {to}." | "Tài liệu: đọc bảng khác biệt và ghi chú phát hành của phiên bản {to} bạn dùng.";
     BOX_BACKUP = "Backup: keep a copy of rules and settings of {from}; counters need none, they live one window."
         | "Sao lưu: giữ bản sao luật và thiết lập của {from}; bộ đếm không cần, chúng chỉ sống một cửa sổ.";
     BOX_POOL = "Connection pool: {detail}." | "Connection pool: {detail}.";
     BOX_POOL_MEASURED = "the run used {connections} connections with up to {depth} requests each in flight; start there" | "lần chạy dùng {connections} kết nối, mỗi kết nối tối đa {depth} yêu cầu đang chờ; bắt đầu từ đó";
     BOX_POOL_OPEN = "begin with that of {from} and watch the waits for a connection" | "bắt đầu như {from} và theo dõi thời gian chờ kết nối";
     BOX_TIMEOUTS = "Timeouts: {detail}." | "Timeout: {detail}.";
-    BOX_TIMEOUTS_MEASURED = "P99.9 at the safe load is {latency}; a timeout below three times that turns slow answers into failures" | "P99.9 tại tải an toàn là {latency}; timeout nhỏ hơn ba lần mức đó sẽ biến câu trả lời chậm thành lỗi";
+    BOX_TIMEOUTS_MEASURED = "P99.9 at {load}/s is {latency}; a timeout below three times that turns slow answers into failures" | "P99.9 tại {load}/s là {latency}; timeout nhỏ hơn ba lần mức đó sẽ biến câu trả lời chậm thành lỗi";
     BOX_TIMEOUTS_OPEN = "keep those of {from} until P99.9 of {to} is known" | "giữ như {from} cho đến khi biết P99.9 của {to}";
     BOX_PERSISTENCE = "Persistence: counters may start empty, but then every key gets one window's limit again; decide whether that is acceptable."
         | "Độ bền: bộ đếm có thể bắt đầu rỗng, nhưng khi đó mỗi khóa được lại giới hạn của một cửa sổ; hãy quyết định có chấp nhận được không.";
     BOX_EVICTION = "Eviction: set {to} so that counters are never evicted before they expire; an evicted counter admits too much."
         | "Trục xuất: cấu hình {to} để bộ đếm không bị trục xuất trước khi hết hạn; bộ đếm bị trục xuất sẽ cho qua quá nhiều.";
     BOX_MONITORING = "Monitoring: load the rules (`{command}`) before the first request." | "Giám sát: nạp các luật (`{command}`) trước yêu cầu đầu tiên.";
-    BOX_ROLLBACK = "Rollback plan: {from} keeps running, the switch is one setting, and the criteria below are agreed on."
-        | "Kế hoạch quay lui: {from} vẫn chạy, việc chuyển chỉ là một thiết lập, và các tiêu chí bên dưới đã được thống nhất.";
+    BOX_ROLLBACK = "Rollback plan: {from} keeps running, the switch is one setting, and the criteria for going back are agreed on."
+        | "Kế hoạch quay lui: {from} vẫn chạy, việc chuyển chỉ là một thiết lập, và các tiêu chí quay lui đã được thống nhất.";
     BOX_CANARY = "Canary: 5 % of the traffic for 24 hours." | "Canary: 5 % lưu lượng trong 24 giờ.";
     BOX_ROLLOUT = "Rollout: 5 % → 25 % → 50 % → 100 %, each step through one daily peak." | "Mở rộng dần: 5 % → 25 % → 50 % → 100 %, mỗi bước qua một giờ cao điểm trong ngày.";
     BOX_PERFORMANCE = "Throughput and latency: {detail}." | "Thông lượng và độ trễ: {detail}.";

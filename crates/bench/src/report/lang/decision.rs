@@ -21,7 +21,7 @@ texts! {
     D_GAIN_LEAST = "at least +{low} % by the intervals (n = {n})" | "ít nhất +{low} % theo các khoảng (n = {n})";
     D_NOT_SHOWN = "none shown (n = {n})" | "chưa chứng tỏ (n = {n})";
     D_LOWER_SHOWN = "▲ {name} {times} lower (×{low}–×{high}, n = {n}, p = {p})" | "▲ {name} thấp hơn {times} (×{low}–×{high}, n = {n}, p = {p})";
-    D_TIMES_INDICATED = "{times} by one measurement each (n = {n})" | "{times} theo mỗi bên một lần đo (n = {n})";
+    D_TIMES_INDICATED = "{name} {times} lower by one measurement each (n = {n})" | "{name} thấp hơn {times} theo mỗi bên một lần đo (n = {n})";
 
     D_VERDICT = "Criteria and winners" | "Tiêu chí và bên thắng";
     D_VERDICT_INTRO = "A criterion has a winner only where at least five fresh starts of both show a difference of 5 % or more whose 95 % interval leaves out none."
@@ -63,6 +63,8 @@ texts! {
     D_MOVE = "Move to {other}, safe up to {other_safe}/s, or spread the keys over several nodes." | "Chuyển sang {other}, an toàn đến {other_safe}/s, hoặc chia khóa cho nhiều nút.";
     D_MOVE_OR_SPREAD = "Spread the keys over several nodes; {other} alone is safe up to {other_safe}/s." | "Chia khóa cho nhiều nút; riêng {other} an toàn đến {other_safe}/s.";
     D_SPREAD = "Spread the keys over several nodes." | "Chia khóa cho nhiều nút.";
+    D_HELD_SO_FAR = "It held; no higher load was tried, so its margin is not known." | "Vẫn giữ được; chưa thử tải cao hơn nên chưa biết còn dự phòng bao nhiêu.";
+    D_UNTRIED = "No load so high was tried: a higher --ladder tells." | "Chưa thử tải cao vậy: dùng --ladder cao hơn.";
     D_BEGIN_WITH = "{name} is shown to hold more ({scenario})" | "{name} được chứng tỏ giữ được nhiều hơn ({scenario})";
     D_BEGIN_ANY = "No system is shown to hold more: take the one that you can operate." | "Chưa hệ thống nào được chứng tỏ giữ được nhiều hơn: hãy chọn hệ thống mà bạn vận hành được.";
     D_HOT_HELD = "{name} held {held}/s with most of the load on one key{beside}. Beyond that a first stage before the store is needed: tollgate bench mitigations measures which."

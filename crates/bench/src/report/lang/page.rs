@@ -95,6 +95,8 @@ texts! {
     H_CLASS = "class" | "loại";
     H_RETENTION = "retention" | "mức giữ lại";
     NOT_THE_LIMIT = "not its limit: higher loads were answered" | "chưa phải giới hạn: tải cao hơn vẫn được trả lời";
+    KNEE_FROM = "from {load}" | "từ {load}";
+    NOT_PAST_KNEE = "not taken past its knee" | "chưa bị đẩy qua điểm gối";
     H_CLIFF = "cliff margin" | "khoảng cách đến vách";
     H_WARNING_MARGIN = "early warning" | "cảnh báo sớm";
     H_TRIAL = "trial" | "lần thử";

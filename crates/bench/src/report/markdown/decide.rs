@@ -113,14 +113,14 @@ impl Document<'_> {
             return;
         };
         self.heading(self.say(d::D_LESSONS));
-        let names: Vec<String> = found.systems.iter().map(|name| text(name)).collect();
-        let mut titles = vec![self.say(d::D_LESSON)];
-        titles.extend(names.iter().map(String::as_str));
-        let words = titles.len();
-        self.table(&titles, words);
+        let heads: Vec<&str> = found.heads.iter().map(String::as_str).collect();
+        self.table(&heads, heads.len());
         for fields in found.rows {
             let fields: Vec<String> = fields.iter().map(|field| text(field)).collect();
             self.row(&fields);
+        }
+        for sentence in found.untried {
+            self.line(&format!("\n{sentence}"));
         }
     }
 

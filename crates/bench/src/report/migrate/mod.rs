@@ -9,7 +9,7 @@ use crate::record::{Cell, RunRecord};
 
 use super::advice::thresholds::{PROD, rows};
 use super::advice::{Capacity, capacities};
-use super::findings::{CellFindings, near, over_admission, scenarios};
+use super::findings::{over_admission, scenarios};
 use super::format::{DASH, latency, ms, or_dash, percent, rate, significant};
 use super::lang::{Lang, Text, advice as t, page};
 use super::markdown::{head, push_line, row, text};
@@ -170,10 +170,12 @@ impl<'a> Plan<'a> {
     fn timeouts(&self) -> Item {
         let slowest = self.capacity(self.to).and_then(|capacity| {
             let step = safe_step(&capacity)?;
-            Some(step.response.all.as_ref()?.p99_9_us)
+            Some((step.target_rps, step.response.all.as_ref()?.p99_9_us))
         });
-        let found =
-            slowest.map(|us| self.say(t::BOX_TIMEOUTS_MEASURED, &[("latency", &latency(us))]));
+        let found = slowest.map(|(rps, us)| {
+            let values = [("load", &*rate(rps)), ("latency", &*latency(us))];
+            self.say(t::BOX_TIMEOUTS_MEASURED, &values)
+        });
         self.filled(t::BOX_TIMEOUTS, found, t::BOX_TIMEOUTS_OPEN)
     }
 
@@ -404,7 +406,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The row nearest below the safe load.
+/// The row nearest below the safe load; where none was measured so low, the lowest that held.
 fn safe_step<'a>(capacity: &Capacity<'a>) -> Option<&'a crate::record::Step> {
     let cell = capacity.cell;
     let below = cell
@@ -412,7 +414,7 @@ fn safe_step<'a>(capacity: &Capacity<'a>) -> Option<&'a crate::record::Step> {
         .into_iter()
         .rev()
         .find(|step| step.holds() && step.target_rps <= capacity.safe_rps);
-    below.or_else(|| near(cell, CellFindings::of(cell).sustained_rps?))
+    below.or_else(|| cell.by_load().into_iter().find(|step| step.holds()))
 }
 
 /// The alert table with the capacity filled in, as Markdown.

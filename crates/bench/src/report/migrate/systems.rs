@@ -349,6 +349,12 @@ impl System {
             .unwrap_or(&SYSTEMS[0])
     }
 
+    /// Its word on a command line.
+    pub(crate) fn option(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self);
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
     /// What it is called.
     pub fn name(self) -> &'static str {
         self.facts().name

@@ -154,6 +154,18 @@ fn rules_carry_the_measured_capacity() {
 }
 
 #[test]
+fn the_load_of_a_script_is_that_of_its_command() {
+    let mut record = fixture::run();
+    for cell in &mut record.cells {
+        cell.operation.name = "evalsha:gcra".into();
+    }
+    // What a script calls counts among all commands as well.
+    let text = prometheus::rules(&record, &PROD, None);
+    assert!(text.contains("cmd=\\\"evalsha\\\""), "{text}");
+    assert!(!text.contains("redis_commands_processed_total"), "{text}");
+}
+
+#[test]
 fn promtool_accepts_the_rules() {
     let scratch = Scratch::new("rules");
     let path = scratch.0.join("rules.yml");

@@ -201,5 +201,13 @@ fn checklist(source: &Source<'_>) -> Vec<Block> {
                 .collect(),
         });
     }
+    let command = format!(
+        "tollgate bench migrate --from {} --to {} --run DIR",
+        from.option(),
+        System::Tollgate.option()
+    );
+    blocks.push(Block::Text {
+        text: a::MIGRATE_MORE.with(source.lang, &[("command", &command)]),
+    });
     blocks
 }

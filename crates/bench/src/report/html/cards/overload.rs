@@ -11,6 +11,7 @@ use super::super::model::{Block, Card, Figure};
 use super::{Source, short_title};
 use crate::record::RecoveryRecord;
 use crate::record::recovery::RecoveryVariant;
+use crate::search::retention::{knee_from, telling};
 
 /// The card.
 pub(super) fn card(source: &Source<'_>) -> Option<Card> {
@@ -93,18 +94,22 @@ fn retention(source: &Source<'_>) -> Option<Block> {
                     share(searched.early_warning),
                 ]
             }
-            (_, Some((times, kept))) => {
-                let warning = found.sustained_rps.zip(found.first_warning_rps);
+            // Its goodput held at every load that tells something: what is left past the knee is not known.
+            (_, Some(_)) => {
+                let steps = cell.by_load();
+                let rows = telling(&steps);
+                let Some(knee) = knee_from(&source.record.profile, &rows, None) else {
+                    continue;
+                };
+                let warned = found
+                    .first_warning_rps
+                    .filter(|first| *first <= knee.target_rps);
                 [
-                    found.sustained_rps.map_or_else(dash, rate),
-                    format!(
-                        "{}\u{a0}%\u{a0}@\u{a0}{}",
-                        percent(kept * 100.0),
-                        ratio(times)
-                    ),
-                    retention_class(kept).of(lang).to_owned(),
-                    share(found.cliff_margin),
-                    share(warning.map(|(held, first)| (held / first - 1.0).max(0.0))),
+                    t::KNEE_FROM.with(lang, &[("load", &rate(knee.target_rps))]),
+                    dash(),
+                    t::NOT_PAST_KNEE.of(lang).to_owned(),
+                    dash(),
+                    share(warned.map(|first| knee.target_rps / first - 1.0)),
                 ]
             }
             _ => continue,
@@ -125,21 +130,21 @@ fn retention(source: &Source<'_>) -> Option<Block> {
     (!rows.is_empty()).then(|| Block::plain_table(heads, 1, rows).wrapped())
 }
 
-/// Threshold breach, recovery and cascading, a system a column.
+/// Threshold breach, recovery and cascading of every system.
 fn lessons(source: &Source<'_>) -> Vec<Block> {
     let lang = source.lang;
     let Some(found) = decision::lessons(source.record, lang) else {
         return Vec::new();
     };
-    let mut heads = vec![d::D_LESSON.of(lang).to_owned()];
-    heads.extend(found.systems);
-    let words = heads.len();
-    vec![
+    let words = found.heads.len();
+    let mut blocks = vec![
         Block::Title {
             text: d::D_LESSONS.of(lang).into(),
         },
-        Block::plain_table(heads, words, found.rows).wrapped(),
-    ]
+        Block::plain_table(found.heads, words, found.rows).wrapped(),
+    ];
+    blocks.extend(found.untried.into_iter().map(|text| Block::Text { text }));
+    blocks
 }
 
 /// Recovery runs: one line and two drawings per client variant.
@@ -153,6 +158,10 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
         let mut rows = Vec::new();
         let mut figures = Vec::new();
         let marks = marks(found, lang);
+        let end_s = found
+            .phases
+            .last()
+            .map_or(0.0, |last| last.start_s + last.length_s);
         for variant in &found.variants {
             let deadline = or_dash(variant.deadline_ms, |ms| format!("{} ms", significant(ms)));
             let name = t::VARIANT.with(
@@ -171,7 +180,11 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
                 ratio(variant.amplification),
             ]);
             let title = t::C_RECOVERY.with(lang, &[("name", &name)]);
-            let drawings = chart::recovery(&variant.seconds, &marks, &title, lang);
+            // What was open at the end fails in what comes after the phases, which is no course of the system.
+            let within = variant
+                .seconds
+                .partition_point(|second| second.at_s < end_s);
+            let drawings = chart::recovery(&variant.seconds[..within], &marks, &title, lang);
             figures.extend(
                 drawings
                     .into_iter()
