@@ -49,7 +49,7 @@ impl CapacityRecord {
 
     /// Validity of the counted trials at the bounds of the first goal; with no bound at all, of all trials. Several trials
     /// decide about a load, and several starts about their median: one that was spoiled among them spoils nothing, half of
-    /// them do.
+    /// them do. Above a load that was held, spoiled trials leave the result indicative at worst.
     #[must_use]
     pub fn deciding(&self) -> Validity {
         let Some(result) = self.goals.first() else {
@@ -89,12 +89,42 @@ impl CapacityRecord {
         self.at_bounds(start, bounds).grade
     }
 
+    /// Whether the counted trials of a start at `upper_rps` show that it is too much: spoiled ones say as much of the
+    /// generator or the machine.
+    #[must_use]
+    pub fn is_bound(&self, start: Option<u32>, upper_rps: f64) -> bool {
+        let own = self.trials.iter().filter(|trial| trial.start == start);
+        let at = own.filter(|trial| trial.counted && trial.load_rps == upper_rps);
+        Grade::of_several(at.map(|trial| trial.validity.grade)) != Grade::Invalid
+    }
+
+    /// The upper bound of the first goal, if it is shown to be one; of several starts, if more than half of them show
+    /// theirs.
+    #[must_use]
+    pub fn shown_upper_rps(&self) -> Option<f64> {
+        let result = self.goals.first()?;
+        let upper_rps = result.upper_rps?;
+        let shown = match &result.starts[..] {
+            [] => self.is_bound(None, upper_rps),
+            starts => {
+                let shown = |found: &&StartInterval| {
+                    found
+                        .upper_rps
+                        .is_none_or(|upper| self.is_bound(Some(found.start), upper))
+                };
+                2 * starts.iter().filter(shown).count() > starts.len()
+            }
+        };
+        shown.then_some(upper_rps)
+    }
+
     /// Validity of the counted trials of a start at `bounds`.
     fn at_bounds(&self, start: Option<u32>, bounds: [Option<f64>; 2]) -> Validity {
         let own = || self.trials.iter().filter(|trial| trial.start == start);
+        let [lower, upper] = bounds;
         let mut loads: Vec<f64> = match bounds {
             [None, None] => own().map(|trial| trial.load_rps).collect(),
-            bounds => bounds.into_iter().flatten().collect(),
+            _ => lower.into_iter().chain(upper).collect(),
         };
         loads.sort_by(f64::total_cmp);
         loads.dedup();
@@ -110,13 +140,17 @@ impl CapacityRecord {
                 .iter()
                 .filter(spoiled)
                 .max_by_key(|trial| trial.validity.grade);
-            if let Some(told) = told.filter(|_| grade != Grade::Valid) {
-                let reasons = told.validity.reasons.join(", and ");
-                let of = match trials.len() {
-                    1 => String::new(),
-                    all => format!("{count} of {all} trials, one because "),
-                };
-                validity.lower(grade, format!("{load:.0}/s: {of}{reasons}"));
+            let Some(told) = told.filter(|_| grade != Grade::Valid) else {
+                continue;
+            };
+            let mut why = told.validity.reasons.join(", and ");
+            if let all @ 2.. = trials.len() {
+                why = format!("{why} ({count} of {all} trials)");
+            }
+            if lower.is_some() && lower != upper && Some(load) == upper {
+                validity.leave_open(load, &why);
+            } else {
+                validity.lower(grade, format!("at {load:.0}/s {why}"));
             }
         }
         validity

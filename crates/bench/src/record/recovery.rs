@@ -29,8 +29,8 @@ impl RecoveryRecord {
     pub fn hardest(&self) -> Option<usize> {
         let variants = self.variants.iter().enumerate();
         let hardest = variants.max_by_key(|(_, variant)| {
-            let stays_down = variant.verdict == RecoveryVerdict::Metastable;
-            (stays_down, variant.retries)
+            let metastable = variant.verdict == RecoveryVerdict::Metastable;
+            (variant.verdict.stayed_down(), metastable, variant.retries)
         });
         hardest.map(|(at, _)| at)
     }
@@ -159,6 +159,8 @@ pub enum RecoveryVerdict {
     Recovered,
     /// Not good again at a load that it held before: the overload outlives its cause.
     Metastable,
+    /// Not good again, but the generator was at its own limit meanwhile: what the target would have done is not known.
+    GeneratorLimited,
     /// The overload did not hurt, so that nothing had to recover.
     Unharmed,
     /// Not good before the overload either: nothing follows.
@@ -174,12 +176,19 @@ impl RecoveryVerdict {
         matches!(self, Self::Recovered | Self::Unharmed)
     }
 
+    /// Whether it was seen not to come back, whoever kept it down.
+    #[must_use]
+    pub fn stayed_down(self) -> bool {
+        matches!(self, Self::Metastable | Self::GeneratorLimited)
+    }
+
     /// The words printed in tables.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::Recovered => "recovered",
             Self::Metastable => "did not recover (metastable)",
+            Self::GeneratorLimited => "not judged: the generator was at its limit",
             Self::Unharmed => "not harmed by the overload",
             Self::NotHealthyBefore => "not healthy before the overload",
             Self::Unfinished => "ended too early to tell",

@@ -1,6 +1,7 @@
 //! What follows from the measured steps: levels, labels and the grade of the whole run.
 
 use super::capacity::CapacitySource;
+use super::recovery::RecoveryVariant;
 use super::{Cell, Drift, Grade, RunRecord, STARTS_FOR_A_CLAIM, Step, Validity, status};
 
 impl RunRecord {
@@ -20,6 +21,11 @@ impl RunRecord {
                 attribute_to_one_thread(&mut cell.steps);
             }
         }
+        self.judge();
+    }
+
+    /// Computes the grade of the run, by what its cells hold.
+    pub fn judge(&mut self) {
         self.validity = of_cells(&self.cells);
         let measured = self.cells.iter().any(Cell::is_measured);
         if !measured {
@@ -111,63 +117,66 @@ fn attribute_to_one_thread(steps: &mut [Step]) {
     }
 }
 
-/// Grade of a run: the worst of the rows that its findings rest on, which are those up to the first row that did not
-/// hold. If that row is spoiled, the limit may lie higher than the findings say, but what was held was held. Rows
-/// further past the limit may exceed the generator without harm.
+/// Grade of a run: the worst of its cells.
 fn of_cells(cells: &[Cell]) -> Validity {
     let mut validity = Validity::default();
     for cell in cells {
-        if let Some(capacity) = &cell.capacity {
+        validity.absorb(&cell.title(), &cell.validity());
+    }
+    validity
+}
+
+/// Clients of a recovery run, as reasons name them.
+fn clients(variant: &RecoveryVariant) -> String {
+    let retries = variant.retries;
+    match variant.deadline_ms {
+        Some(deadline) => format!("{retries} retries and a deadline of {deadline} ms"),
+        None => format!("{retries} retries and no deadline"),
+    }
+}
+
+impl Cell {
+    /// How far what was found of it may be believed: the worst of what that rests on, which are the deciding trials of a
+    /// search, recoveries, and the rows up to the first that did not hold. If that row is spoiled, the limit may lie higher
+    /// than the findings say, but what was held was held. Rows further past the limit may exceed the generator without harm.
+    #[must_use]
+    pub fn validity(&self) -> Validity {
+        let mut validity = Validity::default();
+        if let Some(capacity) = &self.capacity {
             let found = capacity.deciding();
-            if let Some(reason) = found.reasons.first() {
-                let reason = format!("{}: a deciding trial: {reason}", cell.title());
+            for reason in found.reasons {
                 validity.lower(found.grade, reason);
             }
         }
-        for variant in cell.recovery.iter().flat_map(|found| &found.variants) {
+        for variant in self.recovery.iter().flat_map(|found| &found.variants) {
             if variant.validity.grade != Grade::Valid {
                 let why = variant.validity.reasons.join(", and ");
-                let retries = variant.retries;
-                let within = match variant.deadline_ms {
-                    Some(deadline) => format!("a deadline of {deadline} ms"),
-                    None => "no deadline".to_owned(),
-                };
-                let reason = format!(
-                    "{}: recovery with {retries} retries and {within}: {why}",
-                    cell.title()
-                );
+                let reason = format!("recovery with {}: {why}", clients(variant));
                 validity.lower(variant.validity.grade, reason);
             }
         }
-        // What a search found rests on its trials; its rows only show the surroundings.
-        let most = if cell.is_searched() {
-            Grade::Indicative
-        } else {
-            Grade::Invalid
-        };
-        let steps = cell.by_load();
+        let steps = self.by_load();
         let held = steps.iter().position(|step| !step.holds());
         let held = held.unwrap_or(steps.len());
-        // Where nothing was held, that is the finding.
-        let end = if held == 0 { 1.min(steps.len()) } else { held };
         if let Some(broken) = steps.get(held).filter(|_| held > 0)
             && broken.validity.grade != Grade::Valid
         {
-            let why = broken.validity.reasons.join(", and ");
-            let reason = format!(
-                "{}: the limit may lie higher, because at {:.0}/s, the first load that was not held, {why}",
-                cell.title(),
-                broken.target_rps
-            );
-            validity.lower(Grade::Indicative, reason);
+            validity.leave_open(broken.target_rps, &broken.validity.reasons.join(", and "));
         }
+        // Where nothing was held, that is the finding.
+        let end = if held == 0 { 1.min(steps.len()) } else { held };
         let doubtful: Vec<&&Step> = steps[..end]
             .iter()
             .filter(|step| step.validity.grade != Grade::Valid)
             .collect();
         let Some(worst) = doubtful.iter().max_by_key(|step| step.validity.grade) else {
-            continue;
+            return validity;
         };
+        // The row at the limit is the trial that decided, and is told above.
+        let searched = self.capacity.as_ref().and_then(searched_limit);
+        if searched == Some(worst.target_rps) && !validity.reasons.is_empty() {
+            return validity;
+        }
         let grade = worst.validity.grade.word();
         let of = match doubtful.len() {
             _ if held == 0 => format!("no load was held, and the lowest row is {grade}"),
@@ -175,10 +184,15 @@ fn of_cells(cells: &[Cell]) -> Validity {
             more => format!("{more} of {end} rows that were held are not fully valid"),
         };
         let why = worst.validity.reasons.join(", and ");
-        let reason = format!("{}: {of}; at {:.0}/s {why}", cell.title(), worst.target_rps);
+        // What a search found rests on its trials; its rows only show the surroundings.
+        let most = match self.is_searched() {
+            true => Grade::Indicative,
+            false => Grade::Invalid,
+        };
+        let reason = format!("{of}; at {:.0}/s {why}", worst.target_rps);
         validity.lower(worst.validity.grade.min(most), reason);
+        validity
     }
-    validity
 }
 
 #[cfg(test)]

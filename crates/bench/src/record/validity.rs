@@ -69,18 +69,31 @@ impl Grade {
 pub struct Validity {
     /// The worst grade of all rules.
     pub grade: Grade,
-    /// One sentence per broken rule.
+    /// One sentence per broken rule; the first is one that the grade comes from.
     pub reasons: Vec<String>,
 }
 
 impl Validity {
     /// Lowers the grade to at least `grade` and says why. A reason is kept once.
     pub fn lower(&mut self, grade: Grade, reason: impl Into<String>) {
-        self.grade = self.grade.max(grade);
         let reason = reason.into();
-        if !self.reasons.contains(&reason) {
+        let known = self.reasons.iter().position(|told| *told == reason);
+        if grade > self.grade {
+            self.grade = grade;
+            known.map(|at| self.reasons.remove(at));
+            self.reasons.insert(0, reason);
+        } else if known.is_none() {
             self.reasons.push(reason);
         }
+    }
+
+    /// Takes over why the first load that was not held is doubtful. What was held below it was held all the same; how
+    /// much more would have been stays open.
+    pub fn leave_open(&mut self, load_rps: f64, why: &str) {
+        let text = format!(
+            "the limit may lie higher, because at {load_rps:.0}/s, the first load that was not held, {why}"
+        );
+        self.lower(Grade::Indicative, text);
     }
 
     /// Takes over the grade and reasons of a part, each reason with the part's name in front.
@@ -318,6 +331,19 @@ mod tests {
             grade(&|e| e.under_admission_percent = Some(3.0)),
             Grade::Indicative
         );
+    }
+
+    #[test]
+    fn the_first_reason_is_one_that_the_grade_comes_from() {
+        let mut validity = Validity::default();
+        validity.lower(Grade::Indicative, "a little late");
+        validity.lower(Grade::Invalid, "far too late");
+        validity.lower(Grade::Indicative, "busy");
+        assert_eq!(validity.reasons, ["far too late", "a little late", "busy"]);
+        // What was told already is told as what it has become.
+        validity.grade = Grade::Indicative;
+        validity.lower(Grade::Invalid, "busy");
+        assert_eq!(validity.reasons, ["busy", "far too late", "a little late"]);
     }
 
     #[test]

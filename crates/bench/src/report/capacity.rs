@@ -126,7 +126,7 @@ pub fn healing_line(style: TextStyle, cell: &Cell) -> String {
 
 fn zones_sentence(zones: &Zones, found: &CapacityRecord, lang: Lang) -> String {
     let why = why_safe(zones);
-    let upper = match found.goals.first().and_then(|goal| goal.upper_rps) {
+    let upper = match found.shown_upper_rps() {
         Some(load) => f::F_TOO_MUCH.with(lang, &[("load", &rate(load))]),
         None => f::F_NONE_TOO_MUCH.of(lang).into(),
     };

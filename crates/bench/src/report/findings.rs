@@ -161,13 +161,14 @@ impl CellFindings {
             && let Some(goal) = capacity.goals.first()
         {
             self.sustained_rps = goal.lower_rps;
-            self.not_held_rps = goal.upper_rps;
+            self.not_held_rps = capacity.shown_upper_rps();
+            self.doubtful_rps = goal.upper_rps.filter(|_| self.not_held_rps.is_none());
             let each: Option<Vec<f64>> = goal.starts.iter().map(|one| one.lower_rps).collect();
             self.each_start_rps = each.unwrap_or_default();
             self.median_of = goal.starts.len();
             self.peak_goodput_rps = peak_of_trials(capacity, goal).or(self.peak_goodput_rps);
             // The starts differ, which their interval says; that is no contradiction within a search.
-            let alone = goal.upper_rps.filter(|_| goal.starts.is_empty());
+            let alone = self.not_held_rps.filter(|_| goal.starts.is_empty());
             self.held_above_rps = alone.and_then(|upper| {
                 let held = capacity.trials.iter().filter(|trial| {
                     trial.held() && trial.validity.grade != Grade::Invalid && trial.load_rps > upper
@@ -490,15 +491,16 @@ pub(crate) enum Advantage {
 /// Compares the intervals of two ladders. `better` must be the one that held more. Where trials of a search contradict each
 /// other, the interval reaches as far as they do. Where enough starts searched on both sides, these are compared instead.
 pub(crate) fn advantage(better: &CellFindings, other: &CellFindings) -> Advantage {
-    if let Some(found) = over_starts(&other.each_start_rps, &better.each_start_rps) {
-        return found;
-    }
     let (Some(low), Some(other_low)) = (better.sustained_rps, other.sustained_rps) else {
         return Advantage::NotShown;
     };
+    // Its starts held what was tried: how much more they would have is not known.
     let Some(other_high) = other.highest_possible_rps() else {
         return Advantage::Open;
     };
+    if let Some(found) = over_starts(&other.each_start_rps, &better.each_start_rps) {
+        return found;
+    }
     let least = low / other_high;
     if least < WORTH_MENTIONING {
         return Advantage::NotShown;

@@ -1,9 +1,10 @@
 //! The verdict in sentences. A sentence appears only if the rows support it; what they do not
 //! support is said to be open.
 
+use crate::record::recovery::{RecoveryVariant, RecoveryVerdict};
 use crate::record::{
     Cell, CompareRecord, CompareRow, Difference, Grade, RunRecord, STARTS_FOR_A_CLAIM, Spread,
-    unequal,
+    Validity, unequal,
 };
 
 use super::findings::{
@@ -13,7 +14,7 @@ use super::findings::{
 use super::format::{or_dash, rate, ratio, significant};
 use super::lang::recorded::recorded;
 use super::lang::{Lang, Text, sentences as t};
-use super::mitigations;
+use super::{mitigations, words};
 
 /// The verdict of a run: one sentence per scenario, then accuracy, then what limits belief in it.
 pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
@@ -27,9 +28,7 @@ pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
         });
         return out;
     }
-    if record.validity.grade == Grade::Invalid {
-        out.push(t::RUN_INVALID.of(lang).to_owned());
-    }
+    out.extend(spoiled(record, lang));
     // Strategies are no systems of their own: what they save counts only beside their error.
     if mitigations::of(record).is_some() {
         out.extend(mitigations::sentences(record, lang));
@@ -41,6 +40,12 @@ pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
             .iter()
             .map(|scenario| sentence(lang, scenario, &record.profile.name)),
     );
+    out.extend(
+        record
+            .cells
+            .iter()
+            .filter_map(|cell| after_overload(cell, lang)),
+    );
     out.extend(few_starts(lang, record));
     out.extend(match never_over_admitted(record) {
         Some(true) => Some(t::NEVER_OVER.of(lang).to_owned()),
@@ -49,6 +54,90 @@ pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
     });
     out.extend(partial());
     out
+}
+
+/// Cells that are told one by one where a run is invalid.
+const SPOILED_MAX: usize = 3;
+
+/// Which figures of an invalid run are no results, and why. What else was measured stays.
+fn spoiled(record: &RunRecord, lang: Lang) -> Option<String> {
+    if record.validity.grade != Grade::Invalid {
+        return None;
+    }
+    let found = record.cells.iter().map(|cell| (cell, cell.validity()));
+    let spoiled: Vec<(&Cell, Validity)> = found
+        .filter(|(_, validity)| validity.grade == Grade::Invalid)
+        .collect();
+    let why = |validity: &Validity| {
+        let gravest = validity.reasons.first().map_or("", String::as_str);
+        recorded(gravest, lang).into_owned()
+    };
+    if spoiled.is_empty() {
+        return Some(t::RUN_INVALID.with(lang, &[("why", &why(&record.validity))]));
+    }
+    let mut names: Vec<String> = spoiled
+        .iter()
+        .take(SPOILED_MAX)
+        .map(|(cell, validity)| format!("{} ({})", cell.title(), why(validity)))
+        .collect();
+    if let more @ 1.. = spoiled.len().saturating_sub(SPOILED_MAX) {
+        names.push(t::AND_MORE.with(lang, &[("n", &more.to_string())]));
+    }
+    let text = match spoiled.len() == record.cells.len() {
+        true => t::RUN_INVALID.with(lang, &[("why", &names.join("; "))]),
+        false => t::CELLS_INVALID.with(lang, &[("names", &names.join("; "))]),
+    };
+    Some(text)
+}
+
+/// Whether a system came back after an overload, by the clients that were tried; `None` where that was not looked at.
+fn after_overload(cell: &Cell, lang: Lang) -> Option<String> {
+    let found = cell.recovery.as_ref()?;
+    let [_, overload, after] = &found.phases[..] else {
+        return None;
+    };
+    let clients = |variant: &RecoveryVariant| {
+        let deadline = match variant.deadline_ms {
+            Some(ms) => t::CLIENTS_DEADLINE.with(lang, &[("ms", &significant(ms))]),
+            None => t::CLIENTS_PATIENT.of(lang).to_owned(),
+        };
+        let became = match (variant.verdict, variant.time_to_recover_s) {
+            (RecoveryVerdict::Recovered, Some(time)) => {
+                t::BACK_AFTER.with(lang, &[("seconds", &format!("{time:.0}"))])
+            }
+            (verdict, _) => words::recovery(verdict, lang).to_owned(),
+        };
+        let retries = variant.retries.to_string();
+        let values = [
+            ("retries", retries.as_str()),
+            ("deadline", &deadline),
+            ("became", &became),
+        ];
+        match variant.retries {
+            0 => t::CLIENTS_NEVER_AGAIN.with(lang, &values),
+            _ => t::CLIENTS_AGAIN.with(lang, &values),
+        }
+    };
+    let told: Vec<String> = found.variants.iter().map(clients).collect();
+    if told.is_empty() {
+        return None;
+    }
+    let healing = found.healing.as_ref().map_or_else(String::new, |healing| {
+        format!("; {}", recorded(&healing.sentence, lang))
+    });
+    let seconds = significant(overload.length_s);
+    let text = t::AFTER_OVERLOAD.with(
+        lang,
+        &[
+            ("cell", &cell.title()),
+            ("seconds", &seconds),
+            ("load", &rate(overload.rate_rps)),
+            ("after", &rate(after.rate_rps)),
+            ("clients", &told.join("; ")),
+            ("healing", &healing),
+        ],
+    );
+    Some(text)
 }
 
 /// What rows of few starts cannot carry.

@@ -25,6 +25,7 @@ pub(crate) fn recovery(verdict: RecoveryVerdict, lang: Lang) -> &'static str {
     match verdict {
         RecoveryVerdict::Recovered => f::F_RECOVERED,
         RecoveryVerdict::Metastable => f::F_METASTABLE,
+        RecoveryVerdict::GeneratorLimited => f::F_GENERATOR_LIMITED,
         RecoveryVerdict::Unharmed => f::F_UNHARMED,
         RecoveryVerdict::NotHealthyBefore => f::F_NOT_HEALTHY,
         RecoveryVerdict::Unfinished => f::F_UNFINISHED,

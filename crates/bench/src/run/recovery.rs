@@ -11,12 +11,15 @@ use super::plan::KeyPlan;
 use super::session::{Series, Session};
 use crate::load::clients::RetryPolicy;
 use crate::load::open::Outcome;
+use crate::record::attribution::{ProcessAttribution, Role};
 use crate::record::recovery::{
     Healing, HealingTry, Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict,
 };
 use crate::record::{Profile, Step};
 use crate::search::ladder::cpu_points;
-use crate::search::recovery::{Judgement, Standard, judge, waited_in_clients};
+use crate::search::recovery::{
+    Aftermath, Judgement, Standard, generator_percent, judge, waited_in_clients,
+};
 use crate::search::{healing, zones};
 pub(super) use starts::merged;
 
@@ -281,17 +284,12 @@ impl Session<'_> {
         self.bed.console().row(cell, &step);
         let whole = outcome.cut_short.is_none();
         let standard = settings.standard(&self.record.profile);
-        let mut judged = judge(standard, phases, &step.seconds, whole);
         let load = &self.record.cells[series.cell].load;
         let on_wire = u64::from(load.connections) * u64::from(load.pipeline_depth);
         let profile = &self.record.profile;
         let queued = waited_in_clients(profile, &phases[2], &step.seconds, on_wire);
-        if let Some(share) = queued.filter(|_| judged.verdict == RecoveryVerdict::Metastable) {
-            judged.sentence.push_str(&format!(
-                "; {:.0} % of the open requests waited in the clients' queue, not in the target",
-                share * 100.0
-            ));
-        }
+        let aftermath = aftermath(phases, (&step, &outcome), on_wire, queued);
+        let judged = judge(standard, phases, &step.seconds, whole).explained(phases, &aftermath);
         if let Some(why) = outcome.cut_short.as_ref().filter(|_| !self.bed.stopped()) {
             self.give_up(series.slot, series.cell, why);
         }
@@ -334,6 +332,43 @@ fn describe(phases: &[Phase; 3], variant: ClientVariant) -> String {
     )
 }
 
+/// Attempts per request from the overload on.
+fn amplification(phases: &[Phase; 3], step: &Step, outcome: &Outcome) -> f64 {
+    let from_s = phases[1].start_s;
+    let pressed: u64 = step
+        .seconds
+        .iter()
+        .filter(|second| second.at_s >= from_s)
+        .map(|second| second.planned)
+        .sum();
+    1.0 + outcome.tally.repeated as f64 / pressed.max(1) as f64
+}
+
+/// What is known of a step after its overload.
+fn aftermath(
+    phases: &[Phase; 3],
+    (step, outcome): (&Step, &Outcome),
+    on_wire: u64,
+    waited_in_clients: Option<f64>,
+) -> Aftermath {
+    let [_, hot, after] = phases;
+    Aftermath {
+        knee_rps: hot.rate_rps / hot.of_knee,
+        wanted_rps: after.rate_rps * amplification(phases, step, outcome),
+        on_wire,
+        waited_in_clients,
+        generator_percent: generator(step).and_then(|found| generator_percent(found, after)),
+    }
+}
+
+/// The generator among the processes that were watched.
+fn generator(step: &Step) -> Option<&ProcessAttribution> {
+    let processes = step.attribution.as_ref()?.processes.iter();
+    processes
+        .into_iter()
+        .find(|process| process.role == Role::Generator)
+}
+
 /// The record of a variant, from its step and the judgement of it.
 fn row(
     phases: &[Phase; 3],
@@ -342,13 +377,6 @@ fn row(
     (step, outcome): (Step, Outcome),
     judged: Judgement,
 ) -> RecoveryVariant {
-    let from_s = phases[1].start_s;
-    let pressed: u64 = step
-        .seconds
-        .iter()
-        .filter(|second| second.at_s >= from_s)
-        .map(|second| second.planned)
-        .sum();
     let backoff_ms = match variant.retries {
         0 => 0.0,
         _ => backoff.as_secs_f64() * 1e3,
@@ -363,7 +391,7 @@ fn row(
         good: step.allowed + step.denied,
         failed: step.failures.total(),
         repeated: outcome.tally.repeated,
-        amplification: 1.0 + outcome.tally.repeated as f64 / pressed.max(1) as f64,
+        amplification: amplification(phases, &step, &outcome),
         time_to_recover_s: judged.time_to_recover_s,
         backlog_drain_s: judged.backlog_drain_s,
         waited_in_clients_percent: None,

@@ -18,7 +18,8 @@ pub fn next(usual: f64, verdict: RecoveryVerdict, tries: &[HealingTry]) -> Optio
     let left = |shares: &[f64]| shares.get(tries.len()).copied();
     match verdict {
         verdict if verdict.healed() => left(&[ABOVE]).filter(|share| *share > usual),
-        RecoveryVerdict::Metastable if !tries.iter().any(|tried| tried.verdict.healed()) => {
+        // Less load is less for the generator too.
+        verdict if verdict.stayed_down() && !tries.iter().any(|tried| tried.verdict.healed()) => {
             left(&BELOW)
         }
         _ => None,
@@ -60,7 +61,10 @@ pub fn sentence(hidden_rps: Option<f64>, overload_rps: f64, tries: &[HealingTry]
         Some(rate) => format!(", and not from {rate:.0}/s"),
         None => match not_healed(RecoveryVerdict::NotHealthyBefore).filter(above) {
             Some(rate) => format!("; {rate:.0}/s was not held before it either"),
-            None => String::new(),
+            None => match not_healed(RecoveryVerdict::GeneratorLimited).filter(above) {
+                Some(rate) => format!("; at {rate:.0}/s the generator was at its limit"),
+                None => String::new(),
+            },
         },
     };
     format!("after {overload_rps:.0}/s it heals by itself from {hidden:.0}/s{more}")
@@ -104,6 +108,16 @@ mod tests {
         assert_eq!((hidden, shares), (None, vec![0.5, 0.35, 0.2]));
         assert!(
             text.ends_with("from no load tried, down to 200/s"),
+            "{text}"
+        );
+        let slow_generator = |share| match share > 0.4 {
+            true => RecoveryVerdict::GeneratorLimited,
+            false => Recovered,
+        };
+        let (hidden, shares, text) = explore(slow_generator);
+        assert_eq!((hidden, shares), (Some(350.0), vec![0.5, 0.35]));
+        assert!(
+            text.ends_with("; at 500/s the generator was at its limit"),
             "{text}"
         );
         let noisy = |share| {

@@ -3,7 +3,7 @@
 use super::retention;
 use super::zones::{CpuPoint, Grounds, cpu_70, zones};
 use crate::record::capacity::{CapacityRecord, CapacitySource, GoalResult, SearchEnd};
-use crate::record::{Measure, Profile, RunRecord, SearchGoal, Step, Validity};
+use crate::record::{Grade, Measure, Profile, RunRecord, SearchGoal, Step, Validity};
 
 /// Processor use of a target with `threads` worker threads at the loads of `steps`; empty where it is not known.
 #[must_use]
@@ -56,19 +56,24 @@ pub fn capacity(
         .map(|at| rows[at].target_rps)
         .collect();
     let mut validity = Validity::default();
-    for step in [end.checked_sub(1), failed]
-        .into_iter()
-        .flatten()
-        .map(|at| steps[at])
-    {
-        validity.absorb(&format!("{:.0}/s", step.target_rps), &step.validity);
+    if let Some(held) = end.checked_sub(1).map(|at| steps[at]) {
+        validity.absorb(&format!("{:.0}/s", held.target_rps), &held.validity);
     }
+    if let Some(broken) = failed.map(|at| steps[at])
+        && broken.validity.grade != Grade::Valid
+    {
+        validity.leave_open(broken.target_rps, &broken.validity.reasons.join(", and "));
+    }
+    // A spoiled row may be the generator's or the machine's failure.
+    let shown = failed
+        .filter(|at| steps[*at].tells())
+        .map(|at| rows[at].target_rps);
     let result = GoalResult {
         lower_rps: lower.map(|row| row.target_rps),
-        upper_rps: failed.map(|at| rows[at].target_rps),
+        upper_rps: shown,
         converged: false,
         conditional_throughput_rps: lower.map(|row| row.goodput_rps),
-        remark: remark(starts, lower.is_some(), failed.is_some()),
+        remark: remark(starts, lower.is_some(), failed.map(|_| shown.is_some())),
         starts: Vec::new(),
         over_starts: None,
         goal,
@@ -78,6 +83,7 @@ pub fn capacity(
         hidden_rps: None,
         cpu_70_rps: cpu_70(&cpu_points(steps, threads)),
         non_monotone: !inverted.is_empty(),
+        too_much_rps: shown,
         validity,
     });
     Some(CapacityRecord {
@@ -93,15 +99,16 @@ pub fn capacity(
     })
 }
 
-/// Why the interval of a ladder over so many starts is as it is.
-fn remark(starts: u32, held: bool, failed: bool) -> String {
+/// Why the interval of a ladder over so many starts is as it is. `failed` tells whether a rung that did not hold is shown not to.
+fn remark(starts: u32, held: bool, failed: Option<bool>) -> String {
     let tried = match starts {
         0 | 1 => "each load was tried once".to_owned(),
         starts => format!("each load was tried once in each of {starts} starts"),
     };
     match (held, failed) {
-        (true, true) => format!("{tried}, and the interval is the distance of two rungs"),
-        (true, false) => format!("{tried}, and the highest rung still held"),
+        (true, Some(true)) => format!("{tried}, and the interval is the distance of two rungs"),
+        (true, Some(false)) => format!("{tried}, and the lowest rung that did not hold is invalid"),
+        (true, None) => format!("{tried}, and the highest rung still held"),
         (false, _) => "the lowest rung did not hold".to_owned(),
     }
 }

@@ -1,6 +1,8 @@
 //! Does a system come back after overload, and how soon?
 
+use crate::record::attribution::ProcessAttribution;
 use crate::record::recovery::{GOOD_STRETCH_S, Phase, RecoveryVerdict};
+use crate::record::validity::GENERATOR_CPU_PERCENT_MAX;
 use crate::record::{Profile, Second};
 
 /// P99 after the overload, as a factor on the P99 before it, up to which a second is as good as before.
@@ -37,6 +39,83 @@ pub struct Judgement {
     pub verdict: RecoveryVerdict,
     /// In a sentence.
     pub sentence: String,
+}
+
+/// What is known of a run after its overload besides its seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Aftermath {
+    /// Load that the overload was a multiple of.
+    pub knee_rps: f64,
+    /// What clients asked for, repetitions included.
+    pub wanted_rps: f64,
+    /// Requests that the connections can have under way.
+    pub on_wire: u64,
+    /// Share of the open requests of the bad seconds that waited in the clients for a connection.
+    pub waited_in_clients: Option<f64>,
+    /// CPU of the generator's thread after the overload, percent of one core.
+    pub generator_percent: Option<f64>,
+}
+
+impl Judgement {
+    /// The judgement of a run that stayed broken with what kept it so. A generator that was at its own limit meanwhile is a
+    /// slow client and not a slow target: then nothing is said of the target.
+    #[must_use]
+    pub fn explained(mut self, phases: &[Phase; 3], found: &Aftermath) -> Judgement {
+        if self.verdict != RecoveryVerdict::Metastable {
+            return self;
+        }
+        let [_, _, after] = phases;
+        let full = |percent: &f64| *percent > GENERATOR_CPU_PERCENT_MAX;
+        if let Some(percent) = found.generator_percent.filter(full) {
+            self.verdict = RecoveryVerdict::GeneratorLimited;
+            self.sentence = format!(
+                "not good again within {:.0} s at {:.0}/s, but the generator used {percent:.0} % of its core meanwhile: \
+                 what the target would have done is not known",
+                after.length_s, after.rate_rps
+            );
+            return self;
+        }
+        if found.wanted_rps > after.rate_rps {
+            let than = match found.wanted_rps > found.knee_rps {
+                true => "more",
+                false => "less",
+            };
+            self.sentence.push_str(&format!(
+                "; repetitions included, clients asked {:.0}/s of it, {than} than its knee of {:.0}/s",
+                found.wanted_rps, found.knee_rps
+            ));
+        }
+        if let Some(share) = found.waited_in_clients {
+            self.sentence.push_str(&format!(
+                "; at most {} requests were with the target at a time, {:.0} % of the open ones waited in the clients",
+                found.on_wire,
+                share * 100.0
+            ));
+        }
+        self
+    }
+}
+
+/// CPU of the generator's busiest thread in `phase`, percent of one core: the process' use in the seconds of the phase, of
+/// which the thread has the share that it has of the whole step. `None` where the process was not sampled.
+#[must_use]
+pub fn generator_percent(generator: &ProcessAttribution, phase: &Phase) -> Option<f64> {
+    let within = |at: usize| {
+        let at_s = at as f64;
+        at_s >= phase.start_s - EPSILON_S
+            && at_s + 1.0 <= phase.start_s + phase.length_s + EPSILON_S
+    };
+    let seconds = generator.cpu_percent_by_second.iter().enumerate();
+    let used: Vec<f64> = seconds
+        .filter(|(at, _)| within(*at))
+        .map(|(_, used)| *used)
+        .collect();
+    let mean = used.iter().sum::<f64>() / used.len() as f64;
+    let share = match (&generator.busiest_thread, generator.cpu_percent) {
+        (Some(thread), Some(all)) if all > 0.0 => (thread.cpu_percent / all).min(1.0),
+        _ => 1.0,
+    };
+    (!used.is_empty()).then_some(mean * share)
 }
 
 /// Judges a run whose phases are before, overload and after. A run that ends within good seconds, too few of them, tells
@@ -189,7 +268,7 @@ fn sentence(
             recover_s.unwrap_or_default(),
             overload.length_s
         ),
-        RecoveryVerdict::Metastable => format!(
+        RecoveryVerdict::Metastable | RecoveryVerdict::GeneratorLimited => format!(
             "not good again within {:.0} s at {same:.0}/s, a load that it held before the {:.0} s at {hot:.0}/s",
             after.length_s, overload.length_s
         ),

@@ -51,6 +51,8 @@ pub struct Grounds<'a> {
     pub hidden_rps: Option<f64>,
     /// Load at 70 % CPU.
     pub cpu_70_rps: Option<f64>,
+    /// Lowest load that was shown to be too much.
+    pub too_much_rps: Option<f64>,
     /// Whether a load passed above one that failed.
     pub non_monotone: bool,
     /// Grade of the trials at the bounds.
@@ -78,7 +80,7 @@ pub fn zones(grounds: &Grounds<'_>) -> Option<Zones> {
         ZoneBound::Healing => "the highest load from which it was seen to heal",
         ZoneBound::Cpu => "where it uses 70 % of its processor time",
     };
-    let upper = match result.upper_rps {
+    let upper = match grounds.too_much_rps {
         Some(upper) => format!("{upper:.0}/s is too much"),
         None => "no load was shown to be too much".into(),
     };
@@ -108,6 +110,7 @@ pub fn put(record: &mut CapacityRecord, hidden_rps: Option<f64>, used: &[CpuPoin
         result: record.goals.first(),
         hidden_rps,
         cpu_70_rps: cpu_70(used),
+        too_much_rps: record.shown_upper_rps(),
         non_monotone: record.non_monotone,
         validity: record.deciding(),
     });
@@ -138,8 +141,7 @@ pub fn put_with_healing(
 }
 
 fn confidence(grounds: &Grounds<'_>, result: &GoalResult) -> (Grade, Vec<String>) {
-    let mut validity = Validity::default();
-    validity.absorb("a deciding trial", &grounds.validity);
+    let mut validity = grounds.validity.clone();
     if !result.converged {
         validity.lower(Grade::Indicative, result.remark.clone());
     }

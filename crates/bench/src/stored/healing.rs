@@ -105,11 +105,11 @@ fn bound(cell: &mut Cell, target: &TargetRecord, recovery: &RecoveryRecord, sour
         return;
     };
     let verdict = recovery.variants[hardest].verdict;
-    let stayed_down = verdict == RecoveryVerdict::Metastable
+    let stayed_down = verdict.stayed_down()
         || healing
             .tries
             .iter()
-            .any(|tried| tried.verdict == RecoveryVerdict::Metastable);
+            .any(|tried| tried.verdict.stayed_down());
     if verdict != RecoveryVerdict::Metastable && healing.hidden_rps.is_none() {
         return;
     }

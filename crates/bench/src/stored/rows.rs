@@ -167,7 +167,7 @@ fn of_search<'a>(run: &'a RunRecord, cell: &'a Cell) -> Vec<Row<'a>> {
     };
     let sample = |start: Option<u32>, lower: Option<f64>, upper: Option<f64>| Sample::Search {
         held_rps: lower.unwrap_or(0.0),
-        open: upper.is_none(),
+        open: upper.is_none_or(|upper| !found.is_bound(start, upper)),
         grade: found.grade_of(start, [lower, upper]),
     };
     let row = |goal: &'a GoalResult| {

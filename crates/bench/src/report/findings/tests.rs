@@ -109,6 +109,59 @@ fn a_search_that_ended_early_does_not_say_that_nothing_was_held() {
 }
 
 #[test]
+fn a_search_that_the_generator_ended_bounds_nothing() {
+    let searched = |name: &str, held: f64, spoiled: bool| {
+        let mut cell = cell(name, &[(held, 0), (2.0 * held, 60)]);
+        let trial = |load_rps: f64, held: bool| {
+            let mut trial = Trial {
+                load_rps,
+                counted: true,
+                kept: vec![held],
+                ..Trial::default()
+            };
+            if spoiled && !held {
+                let why = "the generator used 92.0 % of its core";
+                trial.validity.lower(Grade::Invalid, why);
+            }
+            trial
+        };
+        cell.capacity = Some(CapacityRecord {
+            source: CapacitySource::Search,
+            goals: vec![GoalResult {
+                lower_rps: Some(held),
+                upper_rps: Some(1.1 * held),
+                ..GoalResult::default()
+            }],
+            trials: vec![trial(held, true), trial(1.1 * held, false)],
+            ..CapacityRecord::default()
+        });
+        cell
+    };
+    let record = run(vec![
+        searched("fast", 200.0, false),
+        searched("slow", 100.0, true),
+    ]);
+    let found = CellFindings::of(&record.cells[1]);
+    assert_eq!(
+        (found.sustained_rps, found.not_held_rps),
+        (Some(100.0), None)
+    );
+    assert!((found.doubtful_rps.unwrap() - 110.0).abs() < 1e-9);
+    // The faster of the two may not be: how much the other would have held was never seen.
+    let ranked = &scenarios(&record)[0].ranked;
+    assert_eq!(
+        advantage(&ranked[0].findings, &ranked[1].findings),
+        Advantage::Open
+    );
+    let validity = record.cells[1].validity();
+    assert_eq!(validity.grade, Grade::Indicative, "{validity:?}");
+    assert!(
+        validity.reasons[0].starts_with("the limit may lie higher, because at 110/s"),
+        "{validity:?}"
+    );
+}
+
+#[test]
 fn the_order_of_running_does_not_matter() {
     let up = run(vec![cell("a", &[(1.0, 0), (2.0, 0), (3.0, 60)])]);
     let shuffled = run(vec![cell("a", &[(3.0, 60), (1.0, 0), (2.0, 0)])]);

@@ -51,6 +51,7 @@ texts! {
         | "thử lại {retries}, {deadline}: {verdict}: {sentence}; {drain}; {times} lần tải; {grade}";
     F_RECOVERED = "recovered" | "đã hồi phục";
     F_METASTABLE = "did not recover (metastable)" | "không hồi phục (giả ổn định)";
+    F_GENERATOR_LIMITED = "not judged: the generator was at its limit" | "không kết luận: bộ phát đã chạm giới hạn của nó";
     F_UNHARMED = "not harmed by the overload" | "không bị quá tải làm hại";
     F_NOT_HEALTHY = "not healthy before the overload" | "đã không khỏe trước khi quá tải";
     F_UNFINISHED = "ended too early to tell" | "kết thúc quá sớm để kết luận";

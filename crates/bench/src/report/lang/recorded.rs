@@ -104,6 +104,8 @@ forms! {
     "keys that begin with {what} may still be there: {why}" | "các khóa bắt đầu bằng {what} có thể vẫn còn: {why}";
     "a deciding trial: {why}" | "một lần thử quyết định: {why}";
     "{cell}: a deciding trial: {why}" | "{cell}: một lần thử quyết định: {why}";
+    "{cell}: start {n}: {why}" | "{cell}: lần khởi động {n}: {why}";
+    "{cell}: at {n}/s {why}" | "{cell}: ở {n}/s {why}";
     "{cell}: a deciding trial at {n}/s: {why}" | "{cell}: một lần thử quyết định ở {n}/s: {why}";
     "{cell}: recovery with {n} retries and a deadline of {n2} ms: {why}" | "{cell}: hồi phục với {n} lần thử lại và hạn {n2} ms: {why}";
     "{cell}: recovery with {n} retries and no deadline: {why}" | "{cell}: hồi phục với {n} lần thử lại và không có hạn: {why}";
@@ -115,6 +117,12 @@ forms! {
     "{cell}: {n} of {n2} rows that were held are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng giữ được tải không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "{cell}: 1 of {n} rows is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng là {grade}; ở {n2}/s {why}";
     "{cell}: {n} of {n2} rows are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng không hợp lệ hoàn toàn; ở {n3}/s {why}";
+    "recovery with {n} retries and a deadline of {n2} ms: {why}" | "hồi phục với {n} lần thử lại và hạn {n2} ms: {why}";
+    "recovery with {n} retries and no deadline: {why}" | "hồi phục với {n} lần thử lại và không có hạn: {why}";
+    "no load was held, and the lowest row is {grade}; at {n}/s {why}" | "không giữ được tải nào, và dòng thấp nhất {grade}; ở {n}/s {why}";
+    "1 of {n} rows that were held is {grade}; at {n2}/s {why}" | "1 trong {n} dòng giữ được tải là {grade}; ở {n2}/s {why}";
+    "{n} of {n2} rows that were held are not fully valid; at {n3}/s {why}" | "{n} trong {n2} dòng giữ được tải không hợp lệ hoàn toàn; ở {n3}/s {why}";
+    "at {n}/s {why} ({n2} of {n3} trials)" | "ở {n}/s {why} ({n2} trong {n3} lần thử)";
     "valid" | "hợp lệ";
     "indicative" | "tham khảo";
     "invalid" | "không hợp lệ";
@@ -146,6 +154,8 @@ forms! {
     "thread {name} of {what} ran {n} % of the time and waited {n2} % for a core" | "luồng {name} của {what} chạy {n} % thời gian và chờ nhân CPU {n2} %";
     "the hypervisor took {n} % of the processor time" | "hypervisor lấy {n} % thời gian CPU";
     "software interrupts (network) took {n} % of all cores" | "ngắt mềm (mạng) chiếm {n} % tổng số nhân";
+    "all cores were busy ({n} %); the watched processes used {n2} % of them" | "mọi nhân đều bận ({n} %); các tiến trình được theo dõi dùng {n2} % trong đó";
+    "all cores were busy ({n} %)" | "mọi nhân đều bận ({n} %)";
     "all {n} cores were busy ({n2} %); the watched processes used {n3} % of them" | "cả {n} nhân đều bận ({n2} %); các tiến trình được theo dõi dùng {n3} % trong đó";
     "all {n} cores were busy ({n2} %)" | "cả {n} nhân đều bận ({n2} %)";
     "tasks waited for memory {n} % of the time" | "các tác vụ chờ bộ nhớ {n} % thời gian";
@@ -185,6 +195,9 @@ forms! {
         | "mỗi tải chỉ thử một lần trong mỗi lần của {n} lần khởi động, khoảng là khoảng cách giữa hai bậc";
     "each load was tried once in each of {n} starts, and the highest rung still held"
         | "mỗi tải chỉ thử một lần trong mỗi lần của {n} lần khởi động, và bậc cao nhất vẫn giữ được";
+    "each load was tried once in each of {n} starts, and the lowest rung that did not hold is invalid"
+        | "mỗi tải chỉ thử một lần trong mỗi lần của {n} lần khởi động, và bậc thấp nhất không giữ được thì không hợp lệ";
+    "each load was tried once, and the lowest rung that did not hold is invalid" | "mỗi tải chỉ thử một lần, và bậc thấp nhất không giữ được thì không hợp lệ";
     "each load was tried once, and the interval is the distance of two rungs" | "mỗi tải chỉ thử một lần, khoảng là khoảng cách giữa hai bậc";
     "each load was tried once, and the highest rung still held" | "mỗi tải chỉ thử một lần, và bậc cao nhất vẫn giữ được";
     "the lowest rung did not hold" | "bậc thấp nhất không giữ được";
@@ -209,6 +222,13 @@ forms! {
     "the run ended before {n} good seconds in a row were seen, or could be missed" | "lần chạy kết thúc trước khi thấy {n} giây tốt liên tiếp, hoặc trước khi có thể kết luận là không có";
     "not broken any more at {n}/s, but {n2} good seconds in a row were not seen within {n3} s"
         | "không còn hỏng ở {n}/s, nhưng chưa thấy {n2} giây tốt liên tiếp trong {n3} s";
+    "not good again within {n} s at {n2}/s, but the generator used {n3} % of its core meanwhile: what the target would have done is not known"
+        | "chưa tốt trở lại trong {n} s ở {n2}/s, nhưng khi đó bộ phát dùng {n3} % nhân CPU của nó: không biết đích đo sẽ ra sao";
+    "repetitions included, clients asked {n}/s of it, more than its knee of {n2}/s" | "tính cả lần thử lại, các client đòi {n}/s, nhiều hơn điểm gối {n2}/s của nó";
+    "repetitions included, clients asked {n}/s of it, less than its knee of {n2}/s" | "tính cả lần thử lại, các client đòi {n}/s, ít hơn điểm gối {n2}/s của nó";
+    "at most {n} requests were with the target at a time, {n2} % of the open ones waited in the clients"
+        | "mỗi lúc nhiều nhất {n} yêu cầu nằm ở đích đo, {n2} % số đang mở nằm chờ trong client";
+    "at {n}/s the generator was at its limit" | "ở {n}/s bộ phát đã chạm giới hạn của nó";
     "{sentence}; {n} % of the open requests waited in the clients' queue, not in the target" | "{sentence}; {n} % yêu cầu đang mở nằm chờ trong hàng đợi của client, không phải ở đích đo";
     "after {n}/s it healed from no load tried, down to {n2}/s" | "sau {n}/s nó không hồi phục từ tải nào đã thử, xuống tới {n2}/s";
     "after {n}/s it was not seen to heal" | "sau {n}/s chưa thấy nó hồi phục";
@@ -252,6 +272,8 @@ forms! {
     "all connections were lost: {why}" | "mất mọi kết nối: {why}";
     "the server closed the connection" | "máy chủ đóng kết nối";
     "{n}/s: {why}" | "{n}/s: {why}";
+    "the limit may lie higher, because at {n}/s, the first load that was not held, {why}" | "giới hạn có thể cao hơn, vì ở {n}/s, tải đầu tiên không giữ được, {why}";
+    "{why} ({n} of {n2} trials)" | "{why} ({n} trong {n2} lần thử)";
     "{n} of {n2} trials, one because {why}" | "{n} trong {n2} lần thử, một lần vì {why}";
     // A study beside ours.
     "Redis and Dragonfly behind a rate limiter" | "Redis và Dragonfly sau bộ giới hạn tốc độ";
@@ -405,6 +427,8 @@ forms! {
         | "{n} trong {n2} dòng có ít hơn {n3} lần khởi động ở một bên: hãy đo cả hai với --starts {n4}";
     "in {n} of {n2} rows no load was too high for the run: give its search a higher range (--ladder)"
         | "ở {n} trong {n2} dòng không có tải nào quá cao với lần chạy: hãy cho phép tìm khoảng cao hơn (--ladder)";
+    "in {n} of {n2} rows a figure of the baseline is 0 in a start, so that nothing can fall behind it: measure the baseline again"
+        | "ở {n} trong {n2} dòng, mốc so sánh có số 0 trong một lần khởi động nên không gì có thể kém hơn nó: hãy đo lại mốc so sánh";
     "the run has no row for: {what} and {n} more" | "lần chạy không có dòng cho: {what} và {n} dòng khác";
     "the run has no row for: {what}" | "lần chạy không có dòng cho: {what}";
     "the baseline has no row for: {what} and {n} more" | "mốc so sánh không có dòng cho: {what} và {n} dòng khác";
@@ -478,6 +502,8 @@ forms! {
     "{target} · {operation}: {scenario} under the goal {goal}" | "{target} · {operation}: {scenario} theo mục tiêu {goal}";
     "{scenario} under the goal {goal}" | "{scenario} theo mục tiêu {goal}";
     "{scenario} at {n}/s" | "{scenario} ở {n}/s";
+    // General enough to fit what others say more closely.
+    "at {n}/s {why}" | "ở {n}/s {why}";
 }
 
 /// `text` in `lang`, where its form is known, with its rates as tables have them.

@@ -4,8 +4,18 @@ use super::texts;
 
 texts! {
     NOTHING_MEASURED = "Nothing was measured, so nothing can be said." | "Không đo được gì nên không thể kết luận.";
-    RUN_INVALID = "The run is invalid by its own rules: read the rows as orientation, not as results."
-        | "Lần chạy không hợp lệ theo chính các quy tắc của nó: chỉ đọc các dòng để định hướng, không phải kết quả.";
+    RUN_INVALID = "The run is invalid by its own rules ({why}): read the rows as orientation, not as results."
+        | "Lần chạy không hợp lệ theo chính các quy tắc của nó ({why}): chỉ đọc các dòng để định hướng, không phải kết quả.";
+    CELLS_INVALID = "Invalid by the bench's own rules, and to be read as orientation, not as results: {names}."
+        | "Không hợp lệ theo chính các quy tắc của bench, chỉ đọc để định hướng chứ không phải kết quả: {names}.";
+    AND_MORE = "and {n} more" | "và {n} mục nữa";
+    AFTER_OVERLOAD = "{cell}, back at {after}/s after {seconds} s of overload at {load}/s: {clients}{healing}."
+        | "{cell}, trở lại {after}/s sau {seconds} s quá tải ở {load}/s: {clients}{healing}.";
+    CLIENTS_NEVER_AGAIN = "with clients that never ask again ({deadline}) {became}" | "với client không thử lại ({deadline}) {became}";
+    CLIENTS_AGAIN = "with clients that ask again up to {retries} times ({deadline}) {became}" | "với client thử lại tối đa {retries} lần ({deadline}) {became}";
+    CLIENTS_DEADLINE = "deadline {ms} ms" | "hạn {ms} ms";
+    CLIENTS_PATIENT = "no deadline" | "không có hạn";
+    BACK_AFTER = "good again after {seconds} s" | "tốt trở lại sau {seconds} s";
     FEW_STARTS = "Every row is from few starts (n={n}), so differences between systems are indications and not claims: --starts {needed} measures what can be claimed."
         | "Mỗi dòng chỉ từ ít lần khởi động (n={n}), nên khác biệt giữa các hệ thống chỉ để tham khảo: --starts {needed} mới đủ để khẳng định.";
     NONE_KEPT_LIMIT = "{scenario}: every cell admitted more than its limit allows, so none is ranked."

@@ -12,9 +12,10 @@ mod paper;
 use std::fs;
 use std::path::PathBuf;
 
+use crate::record::recovery::RecoveryVerdict;
 use crate::record::{
-    Cell, CompareRecord, Failures, OverloadRow, OverloadSide, OverloadStep, ProcessUse, RunRecord,
-    Step,
+    Cell, CompareRecord, Failures, Grade, OverloadRow, OverloadSide, OverloadStep, ProcessUse,
+    RunRecord, Step,
 };
 
 use super::files::{RunDirectory, read_run};
@@ -212,6 +213,57 @@ fn the_verdict_claims_what_the_ladders_support() {
     assert!(
         text.contains("No cell admitted more than its limit allows."),
         "{text}"
+    );
+}
+
+#[test]
+fn the_verdict_names_what_is_no_result_and_leaves_the_rest() {
+    let mut record = fixture::run();
+    let late = "the generator used 92.0 % of its core";
+    record.cells[0].steps[0]
+        .validity
+        .lower(Grade::Invalid, late);
+    record.settle();
+    let title = record.cells[0].title();
+    let rate = record.cells[0].steps[0].target_rps;
+    let told = super::verdict::run(&record, Lang::En).swap_remove(0);
+    assert!(
+        told.starts_with(&format!("Invalid by the bench's own rules, and to be read as orientation, not as results: {title} (")),
+        "{told}"
+    );
+    assert!(
+        told.contains(&format!("at {}/s {late}", super::format::rate(rate))),
+        "{told}"
+    );
+    for cell in &mut record.cells {
+        cell.steps[0].validity.lower(Grade::Invalid, late);
+    }
+    record.settle();
+    let told = super::verdict::run(&record, Lang::En).swap_remove(0);
+    assert!(
+        told.starts_with("The run is invalid by its own rules (") && told.contains("more)"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_verdict_tells_whether_a_system_came_back() {
+    let mut record = everything::run();
+    record.mitigations = None;
+    let recovery = record.cells[0].recovery.as_mut().unwrap();
+    let mut stuck = recovery.variants[0].clone();
+    (stuck.retries, stuck.deadline_ms) = (1, None);
+    stuck.verdict = RecoveryVerdict::GeneratorLimited;
+    recovery.variants.push(stuck);
+    let title = record.cells[0].title();
+    let told = super::verdict::run(&record, Lang::En);
+    let told = told.iter().find(|text| text.starts_with(&title)).unwrap();
+    assert!(
+        told.ends_with(
+            "with clients that ask again up to 3 times (deadline 100 ms) good again after 4 s; with clients that ask again up \
+             to 1 time (no deadline) not judged: the generator was at its limit; it heals by itself from 14,000/s."
+        ),
+        "{told}"
     );
 }
 

@@ -176,10 +176,7 @@ fn machine_limit(processes: &[ProcessAttribution], machine: &MachineAttribution)
             let share = percent / f64::from(machine.cores.max(1));
             format!("; the watched processes used {share:.0} % of them")
         });
-        return Some(format!(
-            "all {} cores were busy ({busy:.0} %){theirs}",
-            machine.cores
-        ));
+        return Some(format!("all cores were busy ({busy:.0} %){theirs}"));
     }
     let stalled = [
         ("memory", machine.pressure_memory_percent),

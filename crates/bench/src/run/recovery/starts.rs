@@ -103,7 +103,9 @@ fn bad_for_s(run: &RecoveryVariant) -> Option<f64> {
         RecoveryVerdict::Unharmed => Some(0.0),
         RecoveryVerdict::Recovered => Some(run.time_to_recover_s.unwrap_or(0.0)),
         RecoveryVerdict::Metastable => Some(f64::INFINITY),
-        RecoveryVerdict::NotHealthyBefore | RecoveryVerdict::Unfinished => None,
+        RecoveryVerdict::GeneratorLimited
+        | RecoveryVerdict::NotHealthyBefore
+        | RecoveryVerdict::Unfinished => None,
     }
 }
 

@@ -139,6 +139,21 @@ fn the_smallest_ground_decides_the_safe_load() {
         (8_502.0, ZoneBound::Margin)
     );
     assert_eq!(plain.confidence, Grade::Valid);
+    assert!(
+        plain.sentence.ends_with("no load was shown to be too much"),
+        "{}",
+        plain.sentence
+    );
+    let bounded = zones(&Grounds {
+        too_much_rps: Some(10_500.0),
+        ..base.clone()
+    })
+    .unwrap();
+    assert!(
+        bounded.sentence.ends_with("10500/s is too much"),
+        "{}",
+        bounded.sentence
+    );
     let cpu = zones(&Grounds {
         cpu_70_rps: Some(7_000.9),
         ..base.clone()

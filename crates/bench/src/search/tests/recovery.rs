@@ -1,6 +1,7 @@
 //! Recovery, judged from seconds made up here.
 
-use super::super::recovery::{judge, waited_in_clients};
+use super::super::recovery::{Aftermath, generator_percent, judge, waited_in_clients};
+use crate::record::attribution::{ProcessAttribution, ThreadUse};
 use crate::record::recovery::{Phase, RecoveryVerdict};
 use crate::record::{Profile, Second};
 
@@ -118,6 +119,70 @@ fn a_queue_in_the_clients_is_told_from_one_in_the_target() {
     assert_eq!(share(&stuck, 100), Some(0.8));
     assert_eq!(share(&stuck, 1_000), Some(0.0));
     assert_eq!(share(&run(|_| FINE), 100), None);
+}
+
+#[test]
+fn a_target_is_not_blamed_for_a_generator_at_its_limit() {
+    let stuck = run(|at| if at < 5 { FINE } else { BROKEN });
+    let explained = |seconds: &[Second], found: &Aftermath| {
+        judge(&Profile::bench(), &phases(), seconds, true).explained(&phases(), found)
+    };
+    let aftermath = Aftermath {
+        knee_rps: 1_000.0,
+        wanted_rps: 1_400.0,
+        on_wire: 100,
+        waited_in_clients: Some(0.8),
+        generator_percent: Some(70.0),
+    };
+    let found = explained(&stuck, &aftermath);
+    assert_eq!(found.verdict, RecoveryVerdict::Metastable);
+    assert!(
+        found.sentence.ends_with(
+            "; repetitions included, clients asked 1400/s of it, more than its knee of 1000/s; at most 100 requests were with \
+             the target at a time, 80 % of the open ones waited in the clients"
+        ),
+        "{}",
+        found.sentence
+    );
+    let late = Aftermath {
+        generator_percent: Some(92.4),
+        ..aftermath
+    };
+    let found = explained(&stuck, &late);
+    assert_eq!(found.verdict, RecoveryVerdict::GeneratorLimited);
+    assert_eq!(
+        found.sentence,
+        "not good again within 20 s at 700/s, but the generator used 92 % of its core meanwhile: what the target would have \
+         done is not known"
+    );
+    // What recovered did so in spite of a slow generator.
+    let healed = explained(
+        &run(|at| if (5..12).contains(&at) { BROKEN } else { FINE }),
+        &late,
+    );
+    assert_eq!(healed.verdict, RecoveryVerdict::Recovered);
+}
+
+#[test]
+fn the_generator_is_judged_by_its_thread_in_the_seconds_after_the_overload() {
+    let [_, _, after] = phases();
+    let mut generator = ProcessAttribution {
+        // Its other threads take a tenth of what it takes.
+        cpu_percent: Some(80.0),
+        busiest_thread: Some(ThreadUse {
+            cpu_percent: 72.0,
+            ..ThreadUse::default()
+        }),
+        cpu_percent_by_second: (0..30)
+            .map(|at| if at < 10 { 40.0 } else { 100.0 })
+            .collect(),
+        ..ProcessAttribution::default()
+    };
+    assert_eq!(generator_percent(&generator, &after), Some(90.0));
+    generator.busiest_thread = None;
+    assert_eq!(generator_percent(&generator, &after), Some(100.0));
+    generator.cpu_percent_by_second.truncate(10);
+    assert_eq!(generator_percent(&generator, &after), None);
 }
 
 #[test]

@@ -162,6 +162,43 @@ fn a_start_that_held_nothing_counts_and_a_spoiled_one_does_not() {
 }
 
 #[test]
+fn a_search_that_the_generator_ended_is_one_that_nothing_was_too_much_for() {
+    let base = searched(50_000.0, 1);
+    let mut clipped = searched(45_000.0, 2);
+    let found = capacity(&mut clipped);
+    let above: Vec<Trial> = found.goals[0]
+        .starts
+        .iter()
+        .map(|start| {
+            let mut trial = Trial {
+                start: Some(start.start),
+                load_rps: start.upper_rps.unwrap(),
+                counted: true,
+                kept: vec![false],
+                ..Trial::default()
+            };
+            let late = "the generator used 92.0 % of its core";
+            trial.validity.lower(Grade::Invalid, late);
+            trial
+        })
+        .collect();
+    found.trials.extend(above);
+    let deciding = found.deciding();
+    assert_eq!(deciding.grade, Grade::Indicative);
+    assert!(
+        deciding.reasons[0].contains("the limit may lie higher, because at "),
+        "{:?}",
+        deciding.reasons
+    );
+    let (outcome, reasons) = judged(&base, &clipped);
+    assert_eq!(outcome, GateOutcome::Invalid);
+    assert!(
+        reasons[0].contains("no load was too high for the run"),
+        "{reasons:?}"
+    );
+}
+
+#[test]
 fn searches_that_asked_otherwise_are_unequal() {
     let (base, mut other) = (searched(50_000.0, 1), searched(50_000.0, 2));
     let goal = &mut capacity(&mut other).goals[0].goal;

@@ -9,8 +9,8 @@ use super::super::super::observations::retention_class;
 use super::super::super::words;
 use super::super::model::{Block, Card, Figure};
 use super::{Source, short_title};
-use crate::record::RecoveryRecord;
 use crate::record::recovery::RecoveryVariant;
+use crate::record::{Cell, RecoveryRecord, Second};
 use crate::search::retention::{knee_from, telling};
 
 /// The card.
@@ -94,24 +94,10 @@ fn retention(source: &Source<'_>) -> Option<Block> {
                     share(searched.early_warning),
                 ]
             }
-            // Its goodput held at every load that tells something: what is left past the knee is not known.
-            (_, Some(_)) => {
-                let steps = cell.by_load();
-                let rows = telling(&steps);
-                let Some(knee) = knee_from(&source.record.profile, &rows, None) else {
-                    continue;
-                };
-                let warned = found
-                    .first_warning_rps
-                    .filter(|first| *first <= knee.target_rps);
-                [
-                    t::KNEE_FROM.with(lang, &[("load", &rate(knee.target_rps))]),
-                    dash(),
-                    t::NOT_PAST_KNEE.of(lang).to_owned(),
-                    dash(),
-                    share(warned.map(|first| knee.target_rps / first - 1.0)),
-                ]
-            }
+            (_, Some(_)) => match not_past_knee(source, cell, &found) {
+                Some(row) => row,
+                None => continue,
+            },
             _ => continue,
         };
         let mut fields = vec![cell.title()];
@@ -128,6 +114,23 @@ fn retention(source: &Source<'_>) -> Option<Block> {
     ];
     let heads = heads.map(|head| head.of(lang).to_owned()).to_vec();
     (!rows.is_empty()).then(|| Block::plain_table(heads, 1, rows).wrapped())
+}
+
+/// The row of a cell whose goodput held at every load that tells something: what is left past its knee is not known.
+fn not_past_knee(source: &Source<'_>, cell: &Cell, found: &CellFindings) -> Option<[String; 5]> {
+    let (lang, dash) = (source.lang, || super::super::super::format::DASH.to_owned());
+    let rows = telling(&cell.by_load());
+    let knee = knee_from(&source.record.profile, &rows, None)?.target_rps;
+    let warned = found.first_warning_rps.filter(|first| *first <= knee);
+    Some([
+        t::KNEE_FROM.with(lang, &[("load", &rate(knee))]),
+        dash(),
+        t::NOT_PAST_KNEE.of(lang).to_owned(),
+        dash(),
+        or_dash(warned, |first| {
+            format!("{} %", percent((knee / first - 1.0) * 100.0))
+        }),
+    ])
 }
 
 /// Threshold breach, recovery and cascading of every system.
@@ -158,10 +161,6 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
         let mut rows = Vec::new();
         let mut figures = Vec::new();
         let marks = marks(found, lang);
-        let end_s = found
-            .phases
-            .last()
-            .map_or(0.0, |last| last.start_s + last.length_s);
         for variant in &found.variants {
             let deadline = or_dash(variant.deadline_ms, |ms| format!("{} ms", significant(ms)));
             let name = t::VARIANT.with(
@@ -180,11 +179,7 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
                 ratio(variant.amplification),
             ]);
             let title = t::C_RECOVERY.with(lang, &[("name", &name)]);
-            // What was open at the end fails in what comes after the phases, which is no course of the system.
-            let within = variant
-                .seconds
-                .partition_point(|second| second.at_s < end_s);
-            let drawings = chart::recovery(&variant.seconds[..within], &marks, &title, lang);
+            let drawings = chart::recovery(within(variant, found), &marks, &title, lang);
             figures.extend(
                 drawings
                     .into_iter()
@@ -218,6 +213,16 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// The seconds of the phases: what was open at their end fails in what comes after them, which is no course of the system.
+fn within<'a>(variant: &'a RecoveryVariant, found: &RecoveryRecord) -> &'a [Second] {
+    let last = found.phases.last();
+    let end_s = last.map_or(0.0, |last| last.start_s + last.length_s);
+    let inside = variant
+        .seconds
+        .partition_point(|second| second.at_s < end_s);
+    &variant.seconds[..inside]
 }
 
 /// Time to recover; of several starts with what each took.

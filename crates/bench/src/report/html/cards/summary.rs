@@ -1,11 +1,13 @@
 //! Headline numbers, and the comparison of the cells of every scenario.
 
-use crate::record::{LatencySummary, RunRecord};
+use crate::record::{Grade, LatencySummary, RunRecord};
 
 use super::super::super::decision::{self, at_the_knee};
 use super::super::super::findings::{Ranked, ScenarioFindings, over_admission};
 use super::super::super::format::{bytes, latency, ms, or_dash, percent, rate, short, significant};
+use super::super::super::lang::recorded::recorded;
 use super::super::super::lang::{decision as d, page as t};
+use super::super::super::words;
 use super::super::model::{Block, Card, Cell, Head, Number, Row, Table, Tag};
 use super::{Source, short_title, starts_text};
 
@@ -98,6 +100,21 @@ fn row(source: &Source<'_>, scenario: &ScenarioFindings<'_>, ranked: &Ranked<'_>
             ..Tag::new(t::LIKE_FOR_LIKE.of(source.lang), "")
         });
     }
+    let mut held = Cell::number(found.held_text(source.lang)).class("strong");
+    let validity = cell.validity();
+    if validity.grade != Grade::Valid {
+        let reasons = validity.reasons.iter();
+        let reasons: Vec<String> = reasons
+            .map(|reason| recorded(reason, source.lang).into_owned())
+            .collect();
+        held.tags.push(Tag {
+            tip: words::some_reasons(&reasons, source.lang),
+            ..Tag::new(
+                words::grade(validity.grade, source.lang),
+                validity.grade.word(),
+            )
+        });
+    }
     let over_class = if over.is_some_and(|over| over > 0.0) {
         "bad"
     } else {
@@ -108,7 +125,7 @@ fn row(source: &Source<'_>, scenario: &ScenarioFindings<'_>, ranked: &Ranked<'_>
         cells: vec![
             Cell::words(scenario.marked(&cell.target)).class("strong"),
             operation,
-            Cell::number(found.held_text(source.lang)).class("strong"),
+            held,
             Cell::number(or_dash(found.not_held_rps, rate)),
             Cell::number(or_dash(found.safe_rps, rate)),
             Cell::number(or_dash(found.peak_goodput_rps, rate)),
