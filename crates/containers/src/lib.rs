@@ -1,5 +1,7 @@
 //! Data structures of single values: strings, collections, number text, glob patterns.
 
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 pub mod bits;
 mod container;
 mod dict;

@@ -153,6 +153,9 @@ impl Str {
     }
 
     /// Makes the string at least `len` bytes long, filling with zeros.
+    ///
+    /// # Panics
+    /// When `len` is above [`Str::MAX_LEN`].
     pub fn grow_to(&mut self, len: usize) {
         let old = self.len();
         if len <= old {

@@ -1,5 +1,7 @@
 //! The table of keys: entries, values, expiry, scan cursors, versions.
 
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 mod access;
 mod bucket;
 mod cas;

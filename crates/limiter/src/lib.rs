@@ -12,6 +12,7 @@
 //! * Every input is allowed: arithmetic that leaves the representable range denies, it never wraps.
 //! * Waiting [`Decision::retry_after`] is enough if nobody else takes; conversions to coarser units round up.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod advance;
 mod algorithms;

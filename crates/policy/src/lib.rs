@@ -6,6 +6,7 @@
 //! envoyproxy/ratelimit; where a key and value joined by `_` would be ambiguous there (`a` + `b_c` against
 //! `a_b` + `c`), pairs are told apart here.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod bound;
 mod describe;

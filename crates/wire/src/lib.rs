@@ -3,6 +3,7 @@
 //! Bytes in, values out, and back. Nothing here knows a socket, a command or a store, so the server, the load
 //! generator, the tests and the fuzz targets share one codec.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod http1;
 pub mod http2;

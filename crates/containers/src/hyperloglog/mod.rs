@@ -68,7 +68,10 @@ pub fn is_dense(bytes: &[u8]) -> bool {
 }
 
 /// Adds an element; true when a register changed. A sparse sketch that would grow beyond `sparse_max` bytes becomes
-/// dense. `sketch` must be a sketch.
+/// dense. `sketch` must be [a sketch](is_sketch).
+///
+/// # Errors
+/// [`Corrupted`]: the runs of a sparse sketch do not add up.
 pub fn add(sketch: &mut Str, element: &[u8], sparse_max: usize) -> Result<bool, Corrupted> {
     let (index, rank) = hash::index_and_rank(element);
     raise(sketch, index, rank, sparse_max)
@@ -86,7 +89,10 @@ fn raise(sketch: &mut Str, index: usize, rank: u8, sparse_max: usize) -> Result<
     Ok(dense::raise(registers, index, rank))
 }
 
-/// Writes all registers out; true when they were not.
+/// Makes a sketch dense; false when it was already. `sketch` must be [a sketch](is_sketch).
+///
+/// # Errors
+/// [`Corrupted`]: the runs of a sparse sketch do not add up.
 pub fn make_dense(sketch: &mut Str) -> Result<bool, Corrupted> {
     let bytes = sketch.as_slice();
     if is_dense(bytes) {
@@ -120,7 +126,10 @@ pub fn forget_count(bytes: &mut [u8]) {
     bytes[STALE_AT] |= STALE;
 }
 
-/// The estimated number of distinct elements. `bytes` must be a sketch.
+/// The estimated number of distinct elements. `bytes` must be [a sketch](is_sketch).
+///
+/// # Errors
+/// [`Corrupted`]: the runs of a sparse sketch do not add up.
 pub fn count(bytes: &[u8]) -> Result<u64, Corrupted> {
     let mut histogram = [0u32; estimate::RANKS];
     if is_dense(bytes) {
@@ -135,7 +144,10 @@ pub fn count(bytes: &[u8]) -> Result<u64, Corrupted> {
     Ok(estimate::cardinality(&histogram))
 }
 
-/// The value of each register, in order. `bytes` must be a sketch.
+/// The value of each register, in order. `bytes` must be [a sketch](is_sketch).
+///
+/// # Errors
+/// [`Corrupted`]: the runs of a sparse sketch do not add up.
 pub fn registers(bytes: &[u8]) -> Result<Registers, Corrupted> {
     let mut registers = Registers::default();
     registers.merge(bytes)?;
@@ -154,7 +166,10 @@ impl Registers {
         &self.0[..]
     }
 
-    /// Raises every register to that of another sketch.
+    /// Raises every register to that of another sketch. `bytes` must be [a sketch](is_sketch).
+    ///
+    /// # Errors
+    /// [`Corrupted`]: the runs of a sparse sketch do not add up.
     pub fn merge(&mut self, bytes: &[u8]) -> Result<(), Corrupted> {
         let mine = &mut self.0;
         if is_dense(bytes) {
@@ -181,7 +196,10 @@ impl Registers {
         estimate::cardinality(&histogram)
     }
 
-    /// Raises the registers of `sketch` to these.
+    /// Raises the registers of `sketch` to these; a sparse one that would grow beyond `sparse_max` bytes becomes dense.
+    ///
+    /// # Errors
+    /// [`Corrupted`]: the runs of a sparse sketch do not add up.
     pub fn raise_in(&self, sketch: &mut Str, sparse_max: usize) -> Result<(), Corrupted> {
         for (index, &rank) in self.0.iter().enumerate() {
             if rank > 0 {

@@ -10,7 +10,10 @@ const STANDARD_ERROR: f64 = 1.04 / 128.0;
 const BOUND: f64 = 6.0;
 
 /// Writes and reads random registers, then adds many elements to a sparse and a dense sketch, whose estimates must agree
-/// and be near. The error says what was wrong.
+/// and be near.
+///
+/// # Errors
+/// What was wrong, as text for a person.
 pub fn self_test(mut random: impl FnMut() -> u64, sparse_max: usize) -> Result<(), String> {
     registers(&mut random)?;
     estimates(random(), sparse_max)

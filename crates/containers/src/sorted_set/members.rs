@@ -128,6 +128,9 @@ impl Scores {
     }
 
     /// Adds a member that is not there; returns its number, which is the highest.
+    ///
+    /// # Panics
+    /// When there are 2^32 - 1 members already.
     pub fn push(&mut self, member: &[u8], score: f64) -> u32 {
         let hash = self.hash(member);
         let id = self.elements.len() as u32;

@@ -141,6 +141,10 @@ pub fn parse_int(text: &[u8]) -> Option<i64> {
 }
 
 /// Appends `value` as C's `%.17g` prints it, which is what Redis 7.0 sends for a double in both protocols.
+#[allow(
+    clippy::missing_panics_doc,
+    reason = "the e format always has a decimal exponent"
+)]
 pub fn push_double(out: &mut Vec<u8>, value: f64) {
     const PRECISION: i32 = 17;
     if value.is_nan() {

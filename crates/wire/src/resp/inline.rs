@@ -8,7 +8,10 @@ pub struct UnbalancedQuotes;
 /// Gives `word` every word of `line`, unquoted.
 ///
 /// Double quotes understand `\xHH \n \r \t \b \a` and take any other escaped byte as it is; single quotes understand `\'`
-/// alone. A quote may start within a word; behind its end there must be a space. Words before an error have been given.
+/// alone. A quote may start within a word; behind its end there must be a space.
+///
+/// # Errors
+/// [`UnbalancedQuotes`]; `word` has then been given the words before.
 pub fn split_line(line: &[u8], mut word: impl FnMut(&[u8])) -> Result<(), UnbalancedQuotes> {
     let mut rest = line;
     let mut text = Vec::new();

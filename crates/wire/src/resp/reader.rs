@@ -156,6 +156,9 @@ fn line_len(rest: &[u8]) -> Result<Option<usize>, FrameError> {
 
 /// Decodes one reply from the front of `buf`: the value and the bytes it took, or `None` when it is not complete.
 /// RESP3 attributes before a reply are dropped.
+///
+/// # Errors
+/// [`FrameError`]: these bytes are no reply, or one beyond the limits of depth and length.
 pub fn read_value(buf: &[u8]) -> Result<Option<(Value, usize)>, FrameError> {
     let mut at = 0;
     Ok(read_at(buf, &mut at, MAX_DEPTH)?.map(|value| (value, at)))
@@ -259,6 +262,9 @@ fn blob_value(kind: u8, body: &[u8]) -> Result<Value, FrameError> {
 
 /// Length in bytes of the first reply in `buf`, or `None` when it is not complete. Decodes nothing and checks only the
 /// framing; any nesting depth is fine.
+///
+/// # Errors
+/// [`FrameError`]: these bytes are no reply.
 pub fn frame_len(buf: &[u8]) -> Result<Option<usize>, FrameError> {
     FrameSkipper::default().advance(buf)
 }
@@ -281,6 +287,9 @@ impl Default for FrameSkipper {
 impl FrameSkipper {
     /// Goes on in `buf`, which must start at the reply's first byte on every call. At the end of the reply returns its length
     /// and starts anew.
+    ///
+    /// # Errors
+    /// [`FrameError`]: these bytes are no reply.
     #[inline]
     pub fn advance(&mut self, buf: &[u8]) -> Result<Option<usize>, FrameError> {
         while self.missing > 0 {

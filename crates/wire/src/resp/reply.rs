@@ -59,7 +59,10 @@ impl ReplyBuf {
         &self.buf[self.sent..]
     }
 
-    /// Marks the first `n` bytes as handed over. Panics if there are fewer.
+    /// Marks the first `n` bytes as handed over.
+    ///
+    /// # Panics
+    /// If there are fewer.
     #[inline]
     pub fn consume(&mut self, n: usize) {
         assert!(n <= self.len(), "more bytes sent than written");
@@ -339,7 +342,9 @@ impl ReplyBuf {
     }
 
     /// Text with a three-letter format (`txt`, `mkd`); in RESP2 a bulk string without the format.
-    /// Panics if `kind` does not have three bytes.
+    ///
+    /// # Panics
+    /// If `kind` does not have three bytes.
     pub fn verbatim(&mut self, kind: &str, text: &[u8]) {
         let kind = kind
             .as_bytes()

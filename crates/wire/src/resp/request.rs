@@ -220,6 +220,10 @@ impl RequestParser {
     }
 
     /// Reads one command from the front of `buf`, which must start at that command's first byte on every call.
+    ///
+    /// # Errors
+    /// [`ProtocolError`]: these bytes are no command, or one beyond `limits`. The connection cannot go on: where the next
+    /// command begins is not known.
     #[inline]
     pub fn parse(&mut self, buf: &[u8], limits: &Limits) -> Result<Progress, ProtocolError> {
         if self.finished {
