@@ -1,7 +1,7 @@
 //! A hash: fields with values, each of which may have an expiry of its own.
 //!
 //! A small hash is one allocation, field, value, field, value, in the order of insertion; beyond the limits it becomes
-//! a [`Dict`], for good. Expiries stand beside either form and cost nothing until a field has one. The earliest of
+//! a `Dict`, for good. Expiries stand beside either form and cost nothing until a field has one. The earliest of
 //! them is known at any time, so whoever keeps many hashes can keep them in the order of what is due.
 //!
 //! Nothing here looks at a clock. [`Hash::live`] is the hash as it is at a moment, without the fields that are past

@@ -1,7 +1,7 @@
 //! A set of members.
 //!
 //! Integers only: a sorted array of the smallest width that holds all of them. Else a few short members lie in one
-//! allocation, and more or longer ones in a [`Dict`]. A set goes that way once and never back; Redis calls the last two
+//! allocation, and more or longer ones in a `Dict`. A set goes that way once and never back; Redis calls the last two
 //! forms by one name, so where the one ends is our choice.
 
 mod ints;

@@ -131,7 +131,7 @@ pub enum Encoding {
 
 impl Encoding {
     /// Longest string in bytes that is reported as `embstr` (Redis' `OBJ_ENCODING_EMBSTR_SIZE_LIMIT`).
-    pub(crate) const EMBSTR_MAX: usize = 44;
+    pub const EMBSTR_MAX: usize = 44;
 
     /// The name in replies.
     pub const fn as_str(self) -> &'static str {

@@ -4,7 +4,7 @@
 //! "HYLL" | encoding: u8 | 3 bytes unused | cached count: u64 le, highest bit = out of date | registers
 //! ```
 //!
-//! 16,384 registers of 6 bits, either all of them ([`dense`]) or as runs ([`sparse`]). An element's hash (MurmurHash64A)
+//! 16,384 registers of 6 bits, either all of them (dense) or as runs (sparse). An element's hash (MurmurHash64A)
 //! chooses a register and gives the number to raise it to. The estimate is Otmar Ertl's ("New cardinality estimation
 //! algorithms for HyperLogLog sketches", arXiv:1702.01284), evaluated in the order in which Redis does, so that the
 //! counts are equal.

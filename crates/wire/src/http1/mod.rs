@@ -17,7 +17,7 @@ use head::Parsed;
 /// Longest head of a request, and longest trailers behind a body in chunks, in bytes.
 pub const MAX_HEAD: usize = 16 << 10;
 /// Most header fields of a request.
-pub(crate) const MAX_FIELDS: usize = 100;
+pub const MAX_FIELDS: usize = 100;
 /// Memory of a decoded body that is kept for the next one, in bytes.
 const KEPT_BODY: usize = 64 << 10;
 

@@ -9,7 +9,7 @@ use super::{BAD_CHUNK, parse_u32};
 pub struct Limits {
     /// Largest item in bytes, as memcached counts them; the data of a larger one are passed over without being kept.
     pub item_max: usize,
-    /// Longest line of a command that names many keys, in bytes; all others may have [`LINE_MAX`].
+    /// Longest line of a command that names many keys, in bytes; all others may have `LINE_MAX`.
     pub keys_max: usize,
 }
 
