@@ -2,7 +2,7 @@
 
 use crate::driver::{Driver, Flow};
 use crate::event_loop::EventLoop;
-use crate::slots::Slot;
+use crate::slots::{Slot, end_output};
 use crate::turn::{Held, LoopCore, Turns};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
@@ -190,9 +190,8 @@ impl<D: Driver> EventLoop<D> {
             let step = self.core.driver.data(&mut slot.conn, &bytes[at..], now);
             at += step.consumed;
             slot.needed = step.needed;
-            if step.flow == Flow::Drop
-                || send(slot, &mut self.core.driver, self.poll.registry(), index).is_err()
-            {
+            let (driver, registry) = (&mut self.core.driver, self.poll.registry());
+            if send(slot, driver, registry, index, step.flow).is_err() {
                 self.close(index);
                 return Fate::Gone;
             }
@@ -285,9 +284,8 @@ impl<D: Driver> Turns<D> for EventLoop<D> {
         let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
-        if flow == Flow::Drop
-            || send(slot, &mut self.core.driver, self.poll.registry(), index).is_err()
-        {
+        let (driver, registry) = (&mut self.core.driver, self.poll.registry());
+        if send(slot, driver, registry, index, flow).is_err() {
             return self.close(index);
         }
         slot.closing |= flow == Flow::Close;
@@ -423,13 +421,19 @@ pub(crate) fn shrink(mut own: Vec<u8>, consumed: usize) -> Vec<u8> {
     own
 }
 
-/// Writes the driver's replies; what the socket does not take is kept with the connection.
+/// Writes the driver's replies; what the socket does not take is kept with the connection. The last ones before the end go
+/// out with it: a peer that looks at its connection right after them is to find it ended. Those of a connection that is
+/// dropped go nowhere, which is an error.
 fn send<D: Driver>(
     slot: &mut Slot<D::Conn>,
     driver: &mut D,
     registry: &Registry,
     index: u32,
+    flow: Flow,
 ) -> io::Result<()> {
+    if flow == Flow::Drop {
+        return Err(ErrorKind::ConnectionAborted.into());
+    }
     let bytes = driver.unsent();
     if bytes.is_empty() {
         return Ok(());
@@ -443,9 +447,15 @@ fn send<D: Driver>(
         driver.sent();
         return Ok(());
     }
-    let written = write(&slot.socket, bytes)?;
+    let is_last = flow == Flow::Close;
+    let written = write_with(&slot.socket, bytes, if is_last { MORE } else { 0 })?;
     match bytes.len() - written {
-        0 => driver.sent(),
+        0 => {
+            driver.sent();
+            if is_last {
+                end_output(&slot.socket);
+            }
+        }
         TAKEN_OVER.. => {
             slot.output = driver.take_unsent();
             slot.output_sent = written;
@@ -512,6 +522,13 @@ pub(crate) fn write_with(socket: &Socket, bytes: &[u8], flags: i32) -> io::Resul
     }
     Ok(sent)
 }
+
+/// What is sent waits for what follows, or for the end.
+#[cfg(target_os = "linux")]
+pub(crate) const MORE: i32 = libc::MSG_MORE;
+/// Elsewhere it goes at once.
+#[cfg(not(target_os = "linux"))]
+pub(crate) const MORE: i32 = 0;
 
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 const NO_SIGNAL: i32 = libc::MSG_NOSIGNAL;

@@ -1,7 +1,7 @@
 //! What the loop keeps for a connection.
 
 use super::buffers;
-use crate::conn_io::write_with;
+use crate::conn_io::{MORE, write_with};
 use crate::slots::end_output;
 use crate::turn::Held;
 use socket2::Socket;
@@ -128,12 +128,11 @@ impl<C> UringSlot<C> {
             return;
         }
         // A peer that is gone, or that does not read, takes none; who sends the rest finds out which.
-        self.sent +=
-            write_with(&self.socket, &self.sending[self.sent..], libc::MSG_MORE).unwrap_or(0);
+        self.sent += write_with(&self.socket, &self.sending[self.sent..], MORE).unwrap_or(0);
         if self.sent == self.sending.len() {
             self.sending.clear();
             self.sent = 0;
-            let written = write_with(&self.socket, &self.output, libc::MSG_MORE).unwrap_or(0);
+            let written = write_with(&self.socket, &self.output, MORE).unwrap_or(0);
             self.output.drain(..written);
         }
     }

@@ -5,7 +5,7 @@ use crate::no_process_starts;
 use std::process::{Command, Stdio};
 use tollgate_net::{Backend, IoBackend, LoopGroupBuilder};
 
-pub(crate) fn chosen(wanted: Backend) -> std::io::Result<IoBackend> {
+fn chosen(wanted: Backend) -> std::io::Result<IoBackend> {
     Ok(LoopGroupBuilder::<()>::new(1, wanted)?.backend())
 }
 

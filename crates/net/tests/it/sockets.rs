@@ -1,13 +1,12 @@
 //! What sockets do to a loop.
 
-use crate::backends::chosen;
-use crate::lines::{BACKEND_VARIABLE, BIG, OPTIONS, Server, Setup};
+use crate::lines::{BIG, OPTIONS, Server, Setup};
 use crate::no_process_starts;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
-use tollgate_net::{Backend, Listener};
+use tollgate_net::Listener;
 use tollgate_testkit::eventually;
 use tollgate_testkit::process::{free_port, temp_root};
 
@@ -208,12 +207,8 @@ fn a_close_comes_behind_replies_that_the_socket_did_not_take_at_once() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn the_last_reply_and_the_end_come_together() {
-    let uring = chosen(Backend::IoUring).is_ok();
-    if !uring || std::env::var_os(BACKEND_VARIABLE).is_some() {
-        // Two system calls of epoll's loop, between which a client may look.
-        return;
-    }
     let server = Server::start(&Setup::default());
     for _ in 0..100 {
         let mut stream = server.connect();
