@@ -169,7 +169,7 @@ impl SoftLimit {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Messages that a running command has caused for its own connection and that come before its reply.
+    /// Messages that come before the reply of the command that the connection is running.
     before: Vec<Arc<[u8]>>,
     after: VecDeque<Arc<[u8]>>,
     bytes: usize,
@@ -240,6 +240,16 @@ impl Outbox {
             self.lock().bytes
         } else {
             0
+        }
+    }
+
+    /// Has all that is there come before the reply of the command that the connection is running: that ends what it was sent
+    /// for, so behind the reply nobody would expect it.
+    pub(crate) fn bring_forward(&self) {
+        if self.is_pending() {
+            let mut queue = self.lock();
+            let after = std::mem::take(&mut queue.after);
+            queue.before.extend(after);
         }
     }
 

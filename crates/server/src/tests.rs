@@ -267,3 +267,61 @@ impl Executor for InProcess {
 fn every_script_holds_in_process() {
     run_all(&mut InProcess::new().expect("the parts of a server can be made"));
 }
+
+/// Sends a command of `link`; what its connection has then been sent. Nothing is handed over to others.
+fn call(store: &mut InProcess, link: usize, command: &str) -> String {
+    let input = &mut store.links[link].input;
+    input.extend_from_slice(command.as_bytes());
+    input.extend_from_slice(b"\r\n");
+    store.run(link);
+    let output = std::mem::take(&mut store.links[link].output);
+    String::from_utf8_lossy(&output).replace("\r\n", " ")
+}
+
+/// A message that another thread has sent while the connection was at the command that ends what it was sent for.
+#[test]
+fn what_was_on_its_way_comes_before_the_end_of_what_it_was_sent_for() {
+    let message = "*3 $7 message $1 c $1 x ";
+    let pattern = "*4 $8 pmessage $1 * $1 c $1 x ";
+    for (begin, end, expected) in [
+        (
+            "SUBSCRIBE c",
+            "UNSUBSCRIBE c",
+            [message, "*3 $11 unsubscribe $1 c :0 "].concat(),
+        ),
+        (
+            "SUBSCRIBE c",
+            "UNSUBSCRIBE",
+            [message, "*3 $11 unsubscribe $1 c :0 "].concat(),
+        ),
+        (
+            "PSUBSCRIBE *",
+            "PUNSUBSCRIBE *",
+            [pattern, "*3 $12 punsubscribe $1 * :0 "].concat(),
+        ),
+        ("SUBSCRIBE c", "RESET", [message, "+RESET "].concat()),
+    ] {
+        let mut store = InProcess::new().expect("the parts of a server can be made");
+        let listener = store.connect().expect("it is let in");
+        let other = store.connect().expect("it is let in");
+        call(&mut store, listener, begin);
+        assert_eq!(call(&mut store, other, "PUBLISH c x"), ":1 ");
+        assert_eq!(call(&mut store, listener, end), expected, "{end}");
+    }
+}
+
+#[test]
+fn what_was_on_its_way_is_in_the_words_of_the_protocol_until_then() {
+    let push = ">2 $10 invalidate *1 $1 k ";
+    for end in ["RESET", "HELLO 2"] {
+        let mut store = InProcess::new().expect("the parts of a server can be made");
+        let reader = store.connect().expect("it is let in");
+        let other = store.connect().expect("it is let in");
+        for command in ["HELLO 3", "CLIENT TRACKING ON", "GET k"] {
+            call(&mut store, reader, command);
+        }
+        call(&mut store, other, "SET k v");
+        let output = call(&mut store, reader, end);
+        assert!(output.starts_with(push), "{end}: {output}");
+    }
+}

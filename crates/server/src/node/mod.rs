@@ -43,8 +43,13 @@ impl Node for NodeRunner<'_> {
     }
 
     fn run(&mut self, command: NodeCommand, mut cx: NodeCx<'_>) -> Result<Reply, CmdError> {
+        let protocol = cx.session.protocol;
         let result = self.answer(command, &mut cx);
         self.client.publish_session(cx.session);
+        if cx.session.protocol != protocol {
+            // What is there is in the words of the protocol until now.
+            self.client.outbox.bring_forward();
+        }
         result
     }
 
@@ -147,6 +152,7 @@ impl NodeRunner<'_> {
         cx.session.subscriptions = 0;
         tracking::stop(cx.engine, client, cx.session);
         modes::stop_monitor(cx.engine, client, cx.session);
+        client.outbox.bring_forward();
         cx.out.set_protocol(cx.session.protocol);
         Ok(Reply::Simple("RESET"))
     }

@@ -4,7 +4,7 @@ use super::NodeRunner;
 use std::sync::Arc;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_engine::{NodeCx, Subscriber, Topic};
-use tollgate_wire::resp::ReplyBuf;
+use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 pub(super) fn subscribe(
     runner: &NodeRunner<'_>,
@@ -60,6 +60,11 @@ pub(super) fn unsubscribe(
         cx.args.rest().iter().for_each(|name| one(name));
     }
     cx.session.subscriptions = subscriptions.counts().iter().sum();
+    // Nothing more comes by what has just ended. What has come is no message any more behind the end of it: a client of RESP2
+    // would take it for a reply. One of RESP3 would not, and in a transaction something may be there that comes behind its reply.
+    if cx.session.protocol == Protocol::Resp2 || !cx.in_transaction {
+        runner.client.outbox.bring_forward();
+    }
     runner.client.count();
     Ok(Reply::Written)
 }
