@@ -100,7 +100,7 @@ impl Engine {
             return Outcome::Continue;
         }
         if (session.subscriptions > 0 || session.only_listens())
-            && answered_for_listener(self, row, session, args, counters, out)
+            && answered_for_listener(self, row, session, args, out, node)
         {
             return Outcome::Continue;
         }
@@ -240,7 +240,9 @@ impl Engine {
                 .show_script(row, session.db, &node.source(), args);
         }
         if matches!(row.run, Run::Wait(_)) {
-            return self.run_waiting(row, session, args, now, out);
+            let outcome = self.run_waiting(row, session, args, now, out);
+            self.show(row, session, args, node);
+            return outcome;
         }
         let result = self.run_kind(&call, session, out, node, &mut outcome);
         if elsewhere.get() {
@@ -701,9 +703,10 @@ fn answered_for_listener(
     row: &'static Row,
     session: &mut Session,
     args: &[&[u8]],
-    counters: RowCounters<'_>,
     out: &mut ReplyBuf,
+    node: &dyn Node,
 ) -> bool {
+    let counters = engine.counters.row(row);
     if session.subscriptions == 0 || session.protocol != Protocol::Resp2 {
         let keys = Flags::WRITE.or(Flags::READONLY).or(Flags::MAY_REPLICATE);
         if !session.only_listens() || !row.flags.intersects(keys) {
@@ -729,9 +732,8 @@ fn answered_for_listener(
                 return false;
             }
             counters.called();
-            out.array(2);
-            out.bulk(b"pong");
-            out.bulk(args.get(1).copied().unwrap_or_default());
+            pong(args, out);
+            engine.show(row, session, args, node);
         }
         _ => {
             counters.rejected();
@@ -740,6 +742,14 @@ fn answered_for_listener(
         }
     }
     true
+}
+
+/// PING of a connection that cannot tell replies from messages: it is answered with one.
+#[cold]
+pub(crate) fn pong(args: &[&[u8]], out: &mut ReplyBuf) {
+    out.array(2);
+    out.bulk(b"pong");
+    out.bulk(args.get(1).copied().unwrap_or_default());
 }
 
 /// Replaces whatever the command wrote since `mark` by its error.

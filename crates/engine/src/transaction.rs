@@ -10,12 +10,12 @@ use tollgate_commands::{
 };
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
-use tollgate_wire::resp::ReplyBuf;
+use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::access::UserPermit;
 use crate::call::{Call, Long};
 use crate::elsewhere::{looks_at_all, runs_script};
-use crate::execute::{changes_functions, elapsed, fail, write_result};
+use crate::execute::{changes_functions, elapsed, fail, pong, write_result};
 use crate::held::while_held;
 use crate::keys::ShardList;
 use crate::script::{Around, Host};
@@ -461,6 +461,16 @@ impl Engine {
             Run::Keyspace(handler) => {
                 let walk = &mut LockedWalk::new(self, held, call);
                 self.run_walk(handler, call, walk, out)
+            }
+            // The transaction may have subscribed.
+            Run::Local(_)
+                if call.row.name == "PING"
+                    && call.args.len() <= 2
+                    && session.subscriptions > 0
+                    && session.protocol == Protocol::Resp2 =>
+            {
+                pong(call.args, out);
+                Ok(Reply::Written)
             }
             Run::Local(handler) | Run::Wait(handler) => {
                 self.run_walk(handler, call, &mut NoWalk, out)

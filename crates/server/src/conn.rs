@@ -246,6 +246,7 @@ impl RespDriver {
                 &mut self.out,
                 &mut node,
             );
+            self.count_error(mark);
             let answered = matches!(outcome, Outcome::Continue | Outcome::Close);
             let reply = (plan.row(), mark);
             if answered && !conclude(shared, client, &mut conn.session, reply, &mut self.out) {
@@ -262,7 +263,6 @@ impl RespDriver {
                 conn.client.drop_for_output();
                 return Ran::Drop;
             }
-            self.count_error(mark);
             match outcome {
                 Outcome::Continue => {}
                 Outcome::Wait => return Ran::Wait(i),
