@@ -98,7 +98,10 @@ impl Stream<'_> {
             })?;
             if len > 0 || self.paused {
                 let paused = self.paused;
-                let done = self.apply_all(&bytes)?;
+                let done = self.apply_all(&bytes);
+                // Those who serve connections do so in each of their turns, of which there may be none for a while.
+                self.shared.engine.tracking().flush_broadcasts();
+                let done = done?;
                 if self.paused != paused {
                     let look = if self.paused { PAUSED_LOOK } else { LOOK };
                     self.out.set_timeout(look)?;

@@ -3,6 +3,7 @@
 use crate::harness::{Local, info, raw, text};
 use crate::replication::{attach, compare, wait_for, wait_for_link, write_all};
 use std::net::SocketAddr;
+use std::time::Duration;
 use tollgate_testkit::client::Received;
 use tollgate_testkit::{Client, PATIENCE, Server, peers};
 use tollgate_wire::resp::Value;
@@ -660,4 +661,27 @@ fn what_servers_send_each_other_is_counted() {
     raw(&mut here, "CONFIG RESETSTAT");
     assert!(number(&mut here, "total_net_repl_input_bytes") < 100_000);
     assert!(number(&mut here, "total_writes_processed") > 0);
+}
+
+/// The thread that applies what a master sends serves no connection, and those that do may have nothing to do for long.
+#[test]
+fn clients_that_track_by_prefix_hear_of_what_a_master_changes_without_waiting_for_others() {
+    let master = Local::start(&[]);
+    let replica = Local::start(&[("enable-debug-command", "yes")]);
+    let (mut first, mut listener) = (replica.connect(), replica.connect());
+    attach(&mut first, master.addr);
+    wait_for_link(&mut first);
+    listener.line("HELLO 3").unwrap();
+    listener.line("CLIENT TRACKING ON BCAST").unwrap();
+    // Keeps the thread that looks after everything from its turns.
+    first.send(b"DEBUG SLEEP 5\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    master.connect().line("SET k v").unwrap();
+    let told = listener.frame().unwrap();
+    assert_eq!(told, b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n");
+    assert_eq!(
+        first.receive(Duration::from_millis(1)).unwrap(),
+        Received::Quiet
+    );
+    first.frame().unwrap();
 }
