@@ -116,6 +116,11 @@ impl Memory {
     }
 }
 
+/// Milliseconds in which what is recorded of uses is looked at once, of all entries.
+const AGING_MS: i64 = 7_200_000;
+/// Parts of a shard that are looked at one after the other.
+const PARTS: u32 = 1_024;
+
 /// An entry that may go.
 struct Candidate {
     shard: usize,
@@ -159,6 +164,25 @@ impl Engine {
             if let Some(mut cell) = self.shards.try_lock_once(index) {
                 self.count_memory(&mut cell);
             }
+        }
+    }
+
+    /// To be called about once a second: lets what is recorded of uses follow the time, some entries at a time. `since_ms`:
+    /// when that was done last. All are looked at every [`AGING_MS`]. What a long command holds is left for the next time.
+    pub fn age(&self, since_ms: i64, now: Timestamp) {
+        let (count, now_ms) = (self.shards.count() as i64, now.millis());
+        let steps = count * i64::from(PARTS);
+        let step_at = |ms: i64| (i128::from(ms) * i128::from(steps) / i128::from(AGING_MS)) as i64;
+        let to = step_at(now_ms);
+        let mut from = step_at(since_ms).max(to - steps);
+        while from < to {
+            let part = (from % i64::from(PARTS)) as u32;
+            let end = PARTS.min(part + (to - from).min(i64::from(PARTS)) as u32);
+            let shard = (from / i64::from(PARTS) % count) as usize;
+            if let Some(mut cell) = self.shards.lock_unless_kept(shard) {
+                cell.age(part, end, PARTS, now_ms);
+            }
+            from += i64::from(end - part);
         }
     }
 
@@ -425,6 +449,49 @@ mod tests {
     use super::*;
     use crate::EngineConfig;
     use tollgate_keyspace::ValueRef;
+
+    #[test]
+    fn entries_that_nobody_uses_for_days_are_known_and_go_first() {
+        let start = Timestamp::from_millis(1_800_000_000_000);
+        let later = |secs: i64| Timestamp::from_millis(start.millis() + secs * 1_000);
+        let engine = Engine::new(EngineConfig {
+            shards: 16,
+            ..EngineConfig::default()
+        });
+        let keys: Vec<String> = (0..1_000).map(|number| format!("key:{number}")).collect();
+        let set = |name: &str, secs: i64| {
+            let key = engine.seed.key(name.as_bytes());
+            let mut cell = engine.shards.lock(key.shard(16));
+            let value = ValueRef::Bytes(b"v").to_value();
+            cell.set(DbIndex::ZERO, key, value, None, later(secs).millis());
+        };
+        keys.iter().for_each(|key| set(key, 0));
+        let idle = |name: &str, secs: i64| {
+            let key = engine.seed.key(name.as_bytes());
+            let cell = engine.shards.lock(key.shard(16));
+            let entry = cell.look(DbIndex::ZERO, key, later(secs).millis());
+            entry.expect("it is there").idle_secs(later(secs).millis())
+        };
+        let mut secs = 0;
+        // Now and then it is late.
+        for step in [1, 1, 3, 60, 900].into_iter().cycle() {
+            engine.age(later(secs).millis(), later(secs + step));
+            secs += step;
+            if secs % 7 == 0 {
+                for key in &keys {
+                    let told = idle(key, secs);
+                    assert!(told.abs_diff(secs as u64) <= 256, "{told} for {secs}");
+                }
+            }
+            if secs > 3 * 86_400 {
+                break;
+            }
+        }
+        keys[..500].iter().for_each(|key| set(key, secs));
+        let old = engine.candidate(Policy::AllKeysLru, later(secs));
+        let old = String::from_utf8(old.expect("one may go").victim.key.into());
+        assert!(keys[500..].contains(&old.expect("a text")));
+    }
 
     #[test]
     fn what_was_chosen_stays_if_it_does_not_expire_any_more() {

@@ -8,7 +8,7 @@ use tollgate_limiter::LimiterState;
 use crate::access::{self, Access};
 use crate::item::Mark;
 use crate::object::Object;
-use crate::record::{CLOCK_UNIT_MS, RECORD, Slot, clock};
+use crate::record::{RECORD, Slot};
 use crate::shard::Counters;
 use crate::table::Table;
 use crate::value::{Encoding, TypeName, Value, ValueRef};
@@ -48,12 +48,10 @@ impl<'a> EntryRef<'a> {
         self.table.expiry(self.slot, unsafe { self.slot.tail() })
     }
 
-    /// Seconds since the last access, up to 18 hours.
+    /// Seconds since the last access, up to 40 days; about two minutes more or less from two hours on.
     pub fn idle_secs(&self, now_ms: i64) -> u64 {
         // SAFETY: as in `key`.
-        let last = unsafe { self.slot.tail() }.clock();
-        let units = clock(now_ms).wrapping_sub(last);
-        u64::from(units) * (CLOCK_UNIT_MS as u64 / 1000)
+        access::idle(unsafe { self.slot.tail() }.clock(), now_ms)
     }
 
     /// How often the entry was used, on a logarithmic scale; 0 when uses are recorded by time.
@@ -137,7 +135,7 @@ impl<'a> EntryMut<'a> {
         self.as_ref().expires_at_ms()
     }
 
-    /// Seconds since the last access, up to 18 hours.
+    /// As [`EntryRef::idle_secs`].
     pub fn idle_secs(&self, now_ms: i64) -> u64 {
         self.as_ref().idle_secs(now_ms)
     }

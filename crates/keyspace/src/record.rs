@@ -5,7 +5,7 @@
 //!        or the pointer to an Object, to larger limiter state, or to an Item
 //!  8..24  key of up to 16 bytes, padded with zeros; a longer key: pointer 8 | length u32 | low hash bits u32
 //! 24..29  expiry: 0 none, else milliseconds since EXPIRY_BASE_MS, all ones = kept in the table's far map
-//! 29..31  access clock, in units of CLOCK_UNIT_MS, wrapping
+//! 29..31  access clock: what is recorded of uses (`access`)
 //! 31      key length (17 = longer key) | kind << 5
 //! ```
 
@@ -41,9 +41,6 @@ pub(crate) const EXPIRY_BASE_MS: i64 = 1_700_000_000_000;
 const EXPIRY_MASK: u64 = (1 << 40) - 1;
 /// Expiry code of an entry whose expiry is in the far map.
 const FAR: u64 = EXPIRY_MASK;
-
-/// Resolution of the access clock; it wraps after 2^16 units, 18 hours.
-pub(crate) const CLOCK_UNIT_MS: i64 = 1000;
 
 /// What the value word of a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,12 +109,6 @@ impl Tail {
     pub(crate) fn clock(self) -> u16 {
         (self.0 >> 40) as u16
     }
-}
-
-/// The access clock's reading at `now_ms`.
-#[inline]
-pub(crate) fn clock(now_ms: i64) -> u16 {
-    now_ms.div_euclid(CLOCK_UNIT_MS) as u16
 }
 
 /// A pointer to a record. Its methods are unsafe to use on anything but a live, initialised record that nobody

@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tollgate_limiter::top::Hitter;
 
-use crate::access::Access;
+use crate::access::{Access, used_at};
 use crate::cas::CasNumbers;
 use crate::directory::NONE;
 use crate::entry::{EntryMut, EntryRef};
 use crate::key::{DATABASES, DbIndex, Key, Seed};
-use crate::record::clock;
 use crate::table::{Found, Order, Table, Victim};
 use crate::tally::Tally;
 use crate::value::Value;
@@ -74,7 +73,7 @@ impl Counters {
         unsafe {
             let tail = found.slot.tail();
             let bits = match self.access {
-                Access::Time => clock(now_ms),
+                Access::Time => used_at(now_ms),
                 frequency => frequency.used(tail.clock(), now_ms, self.next_random()),
             };
             found.slot.touch(tail, bits);
@@ -555,6 +554,16 @@ impl Shard {
     /// What is recorded of uses from now on. Old records are not converted, as in Redis.
     pub fn set_access(&mut self, access: Access) {
         self.counters.access = access;
+    }
+
+    /// Looks at the entries in the part `from..to` of `all` of each table: what is recorded of their uses stays right only if
+    /// all are looked at every two hours or so.
+    pub fn age(&mut self, from: u32, to: u32, all: u32, now_ms: i64) {
+        let access = self.counters.access;
+        let others = self.others.iter_mut().flat_map(|others| others.iter_mut());
+        for table in std::iter::once(&mut self.first).chain(others) {
+            table.age(from, to, all, access, now_ms);
+        }
     }
 
     /// The entry of a database that goes first, of up to `samples` around a place picked by `bits`. With `volatile` only

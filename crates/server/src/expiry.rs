@@ -37,6 +37,8 @@ const BUCKETS_PER_ENTRY: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct House {
     size_at: i64,
+    /// When what is recorded of uses was last looked at, in Unix milliseconds.
+    aged_ms: Option<i64>,
     give_back_at: i64,
     /// Commands of all threads when it was last looked.
     commands: u64,
@@ -62,6 +64,9 @@ fn each_second(house: &mut House, shared: &Arc<Shared>, now: i64) {
         house.give_back_at = now + GIVE_BACK;
         allocator::give_back_when_much(shared.resident(), data as u64, &shared.workers);
     }
+    let now_ms = Timestamp::from_nanos(now).millis();
+    let since = house.aged_ms.replace(now_ms).unwrap_or(now_ms);
+    shared.engine.age(since, Timestamp::from_nanos(now));
     replication::tend(shared, Timestamp::from_nanos(now));
     shared
         .engine

@@ -1,6 +1,7 @@
 //! Going through a table: scans, random picks, active expiry.
 
 use super::{Found, Table};
+use crate::access::Access;
 use crate::bucket::CAPACITY;
 use crate::directory::NONE;
 use crate::key::Seed;
@@ -76,6 +77,24 @@ impl Table {
         ttls.fold((0, 0), |(count, sum): (u64, i64), ttl| {
             (count + 1, sum.saturating_add(ttl))
         })
+    }
+
+    /// Lets what is recorded of uses follow the time, in the part `from..to` of `all` of the buckets.
+    pub(crate) fn age(&mut self, from: u32, to: u32, all: u32, access: Access, now_ms: i64) {
+        let place = |part: u32| {
+            let buckets = u64::from(self.heads.len());
+            (buckets * u64::from(part) / u64::from(all)) as u32
+        };
+        for bucket in place(from)..place(to) {
+            for index in 0..self.count(bucket) {
+                let slot = self.slot(bucket, index);
+                // SAFETY: records of this table are initialised, and this one is borrowed exclusively.
+                unsafe {
+                    let tail = slot.tail();
+                    slot.touch(tail, access.aged(tail.clock(), now_ms));
+                }
+            }
+        }
     }
 
     /// Removes the records of a bucket that have expired; calls `gone` with each key before.
