@@ -309,7 +309,7 @@ impl Cx<'_> {
     pub fn place(&mut self, db: DbIndex, key: Key<'_>, moved: Moved, event: Event) {
         let now = self.now.millis();
         // What is replaced is removed first, so the key is a new one in any case.
-        drop(self.shards.of(key).discard(db, key, now));
+        self.discard(db, key, now);
         let mark = self.effects.mark_of_move();
         self.effects.created(mark, db, key.bytes());
         self.effects.touch(db, key.bytes(), event);
@@ -345,10 +345,24 @@ impl Cx<'_> {
 
     /// Removes what stands where nothing is to be stored: also when its time is over, it is deleted by that.
     pub fn clear(&mut self, key: Key<'_>) {
-        let removed = self.shards.of(key).discard(self.db, key, i64::MIN);
-        if removed.is_some() {
+        if self.discard(self.db, key, i64::MIN) {
             self.effects.touch(self.db, key.bytes(), Event::Del);
         }
+    }
+
+    /// Removes the entry of `key`, of which nobody is told; whether there was one.
+    pub(crate) fn discard(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> bool {
+        let shard = self.shards.of(key);
+        let removed = shard.discard(db, key, now_ms);
+        removed.map(|value| shard.free(value)).is_some()
+    }
+
+    /// Removes the entry of `key` and frees its value; whether there was one.
+    pub fn delete(&mut self, key: Key<'_>) -> bool {
+        let removed = self.remove(key, Event::Del);
+        removed
+            .map(|value| self.shards.of(key).free(value))
+            .is_some()
     }
 
     /// Removes the entry of `key`; what is to be freed of its value.

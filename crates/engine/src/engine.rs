@@ -61,7 +61,7 @@ pub struct Engine {
     pub(crate) seed: Seed,
     pub(crate) limits: StoreLimits,
     pub(crate) counters: Counters,
-    pub(crate) garbage: Garbage,
+    pub(crate) garbage: Arc<Garbage>,
     pub(crate) scripts: Scripts,
     pub(crate) pubsub: PubSub,
     pub(crate) functions: Functions,
@@ -126,10 +126,12 @@ impl Engine {
         );
         let pause = Pause::default();
         let cas = CasNumbers::default();
+        let garbage = Arc::new(Garbage::default());
         let make = || {
             let mut shard = Shard::new(&seed);
             shard.be_one_of(config.shards, &cas);
             shard.rest_with(pause.is_on());
+            shard.bury_in(garbage.clone());
             shard
         };
         let bare = make().memory() * config.shards;
@@ -137,7 +139,7 @@ impl Engine {
             shards: Shards::new(config.shards, make),
             limits,
             counters: Counters::new(),
-            garbage: Garbage::default(),
+            garbage,
             scripts: Scripts::new(),
             pubsub: PubSub::new(&seed),
             functions: Functions::default(),

@@ -1,10 +1,10 @@
-//! Large values that UNLINK has removed: they are freed when no shard is locked, by a thread that serves no client.
+//! Large values that are gone: they are freed when no shard is locked, by a thread that serves no client.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tollgate_keyspace::Value;
+use tollgate_keyspace::{Graves, Value};
 
 use crate::Engine;
 
@@ -41,6 +41,13 @@ impl Garbage {
     }
 }
 
+impl Graves for Garbage {
+    #[cold]
+    fn bury(&self, value: Value) {
+        self.add(vec![value]);
+    }
+}
+
 impl Engine {
     /// Whether there are values for [`Engine::free_garbage`], which the caller now has to call.
     #[inline]
@@ -49,7 +56,7 @@ impl Engine {
             && self.garbage.unclaimed.swap(false, Ordering::AcqRel)
     }
 
-    /// Frees the values that UNLINK has left.
+    /// Frees the values that are left.
     pub fn free_garbage(&self) {
         let values = std::mem::take(&mut *self.garbage.values.lock());
         let count = values.len();
@@ -66,5 +73,77 @@ impl Engine {
             self.garbage.pending.load(Ordering::Acquire),
             self.garbage.freed.load(Ordering::Relaxed),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EngineConfig, Node, NodeCx, Session};
+    use tollgate_commands::{CmdError, NodeCommand, Reply};
+    use tollgate_limiter::Timestamp;
+    use tollgate_wire::resp::ReplyBuf;
+
+    struct NoNode;
+
+    impl Node for NoNode {
+        fn run(&mut self, _: NodeCommand, _: NodeCx<'_>) -> Result<Reply, CmdError> {
+            Ok(Reply::Ok)
+        }
+    }
+
+    fn run(engine: &Engine, command: &str, now_ms: i64) {
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        let now = Timestamp::from_millis(now_ms);
+        let mut out = ReplyBuf::default();
+        engine.execute(
+            &mut Session::new(1, true),
+            &words,
+            now,
+            &mut out,
+            &mut NoNode,
+        );
+        assert!(!out.bytes().starts_with(b"-"), "{command}");
+    }
+
+    #[test]
+    fn large_values_are_left_whatever_removes_them() {
+        const START: i64 = 1_800_000_000_000;
+        let members: Vec<String> = (0..5_000).map(|number| format!("m{number}")).collect();
+        for removal in [
+            &["DEL large"][..],
+            &["UNLINK large"],
+            &["SET large x"],
+            &["SINTERSTORE large none"],
+            &["SUNIONSTORE large small"],
+            &["RENAME small large"],
+            &["COPY small large REPLACE"],
+            &["PEXPIRE large -1"],
+            &["PEXPIRE large 10", "GET large"],
+            &["PEXPIRE large 10", "SCAN 0"],
+            &["PEXPIRE large 10", "active"],
+        ] {
+            let engine = Engine::new(EngineConfig {
+                shards: 1,
+                ..EngineConfig::default()
+            });
+            run(&engine, &format!("SADD large {}", members.join(" ")), START);
+            run(&engine, "SADD small a b", START);
+            for (step, command) in removal.iter().enumerate() {
+                let now_ms = START + step as i64 * 100;
+                match *command {
+                    "active" => {
+                        engine.expire_step(Timestamp::from_millis(now_ms), 100);
+                    }
+                    command => run(&engine, command, now_ms),
+                }
+            }
+            assert_eq!(engine.lazily_freed().0, 1, "{removal:?}");
+            assert!(engine.claim_garbage());
+            engine.free_garbage();
+            assert_eq!(engine.lazily_freed(), (0, 1));
+            run(&engine, "DEL small large", START + 1_000);
+            assert_eq!(engine.lazily_freed().0, 0, "what is small is freed at once");
+        }
     }
 }

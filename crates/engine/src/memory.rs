@@ -400,7 +400,8 @@ impl Engine {
             return;
         }
         // Removes an expired one, which is no eviction.
-        if cell.discard(*db, key, now.millis()).is_some() {
+        if let Some(value) = cell.discard(*db, key, now.millis()) {
+            cell.free(value);
             self.memory.evicted.fetch_add(1, Ordering::Relaxed);
             effects.evicted(*db, &victim.key);
             self.record_gone(*db, &victim.key);

@@ -11,7 +11,7 @@ use crate::object::Object;
 use crate::record::{RECORD, Slot};
 use crate::shard::Counters;
 use crate::table::Table;
-use crate::value::{Encoding, TypeName, Value, ValueRef};
+use crate::value::{Encoding, TypeName, Value, ValueRef, is_large};
 
 /// An entry to read.
 #[derive(Clone, Copy)]
@@ -189,6 +189,14 @@ impl<'a> EntryMut<'a> {
     pub fn set_value(&mut self, value: Value) {
         self.table.set_value(self.slot, value);
         self.counters.changed();
+    }
+
+    /// Takes out a large collection, which is about to be replaced.
+    #[inline]
+    pub(crate) fn take_large(&mut self) -> Option<Value> {
+        // SAFETY: the record is one of `table`, borrowed exclusively.
+        let object = unsafe { &*self.slot.object()? };
+        is_large(object).then(|| self.table.take_value(self.slot))
     }
 
     /// Replaces the value by a string; the expiry stays. A string of the same length is overwritten where it lies.

@@ -30,4 +30,4 @@ pub use prefetch::{Ahead, look_ahead, prefetch_lines};
 pub use shard::{ExpireProgress, Expired, ExpiredFields, Heir, Leftover, Loan, Shard, ShardStats};
 pub use slot::{SLOTS, slot_of};
 pub use table::{Order, Victim};
-pub use value::{Encoding, TypeName, Value, ValueRef};
+pub use value::{Encoding, Graves, TypeName, Value, ValueRef};

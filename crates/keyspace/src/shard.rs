@@ -13,7 +13,7 @@ use crate::entry::{EntryMut, EntryRef};
 use crate::key::{DATABASES, DbIndex, Key, Seed};
 use crate::table::{Found, Order, Table, Victim};
 use crate::tally::Tally;
-use crate::value::Value;
+use crate::value::{Graves, Value};
 
 mod expiry;
 mod handover;
@@ -116,6 +116,8 @@ pub struct Shard {
     keeps_expired: bool,
     /// See [`Shard::rest_with`].
     rests: Option<Arc<AtomicBool>>,
+    /// See [`Shard::bury_in`].
+    graves: Option<Arc<dyn Graves>>,
     /// See [`Shard::set_timeless`].
     timeless: bool,
     /// Reads that did not find their key.
@@ -154,6 +156,7 @@ impl Shard {
             replaced: 0,
             keeps_expired: false,
             rests: None,
+            graves: None,
             timeless: false,
             misses: 0,
             cas: CasNumbers::default(),
@@ -210,7 +213,8 @@ impl Shard {
         }
         self.hand_over(db, found, Then::Goes);
         if let Some(table) = select(&mut self.first, &mut self.others, db) {
-            table.remove(&self.seed, found);
+            let (gone, _) = table.remove(&self.seed, found);
+            self.free(gone);
         }
         self.expired.note(&mut self.counters, db, key);
         None
@@ -226,6 +230,16 @@ impl Shard {
     /// those who hold some of the shards.
     pub fn rest_with(&mut self, flag: &Arc<AtomicBool>) {
         self.rests = Some(Arc::clone(flag));
+    }
+
+    /// Large values that are gone are given to `graves`: freeing them takes long, and the shard is locked.
+    pub fn bury_in(&mut self, graves: Arc<dyn Graves>) {
+        self.graves = Some(graves);
+    }
+
+    /// Frees a value that was removed, unless somebody else is to do that.
+    pub fn free(&self, value: Value) {
+        free(self.graves.as_deref(), value);
     }
 
     fn keeps(&self) -> bool {
@@ -333,9 +347,13 @@ impl Shard {
         match self.entry_mut(db, key, now_ms, Then::Goes) {
             Some(mut entry) => {
                 let expires = expires_at_ms.is_some() || entry.has_expiry();
+                let large = entry.take_large();
                 entry.set_value(value);
                 if expires {
                     entry.set_expiry(expires_at_ms);
+                }
+                if let Some(large) = large {
+                    self.free(large);
                 }
             }
             None => self.insert(db, key, value, expires_at_ms, now_ms),
@@ -356,9 +374,13 @@ impl Shard {
         match self.entry_mut(db, key, now_ms, Then::Goes) {
             Some(mut entry) => {
                 let expires = expires_at_ms.is_some() || entry.has_expiry();
+                let large = entry.take_large();
                 entry.set_bytes(bytes);
                 if expires {
                     entry.set_expiry(expires_at_ms);
+                }
+                if let Some(large) = large {
+                    self.free(large);
                 }
             }
             None => self.insert(db, key, Value::from_bytes(bytes), expires_at_ms, now_ms),
@@ -620,6 +642,15 @@ impl Shard {
     #[inline]
     pub fn version(&self) -> u64 {
         self.counters.changes
+    }
+}
+
+/// See [`Shard::free`].
+#[inline]
+fn free(graves: Option<&dyn Graves>, value: Value) {
+    match graves {
+        Some(graves) if value.takes_long_to_free() => graves.bury(value),
+        _ => drop(value),
     }
 }
 

@@ -5,6 +5,20 @@ use tollgate_limiter::LimiterState;
 
 use crate::Object;
 
+/// Elements that are freed where they are; more take a while.
+const FREED_AT_ONCE: usize = 4_096;
+
+/// Whether a collection takes a while to be freed.
+pub(crate) fn is_large(object: &Object) -> bool {
+    object.len() > FREED_AT_ONCE
+}
+
+/// Takes large values that are gone, to free them while no shard is locked.
+pub trait Graves: Send + Sync {
+    /// Takes one.
+    fn bury(&self, value: Value);
+}
+
 /// An owned value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -26,6 +40,11 @@ impl Value {
             Some(int) => Self::Int(int),
             None => Self::Str(Str::from_slice(bytes)),
         }
+    }
+
+    /// Whether freeing it takes a while: a good part of a millisecond, or more.
+    pub fn takes_long_to_free(&self) -> bool {
+        matches!(self, Self::Object(object) if is_large(object))
     }
 
     /// The value to read.

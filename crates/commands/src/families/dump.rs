@@ -169,12 +169,12 @@ fn restore(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         _ => Some(ttl.wrapping_add(now)),
     };
     if expires_at_ms.is_some_and(|at| now > at && cx.has_passed(at)) {
-        cx.remove(key, Event::Del);
+        cx.delete(key);
         return Ok(Reply::Ok);
     }
     if options.replace {
         // So the key is a new one in any case.
-        drop(cx.shards.of(key).discard(cx.db, key, now));
+        cx.discard(cx.db, key, now);
     }
     cx.set(key, value, expires_at_ms, Event::Restore);
     let access = cx.limits.access();

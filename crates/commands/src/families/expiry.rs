@@ -198,7 +198,7 @@ fn set_expiry(cx: &mut Cx<'_>, mut args: Args<'_>, unit: Unit) -> Result<Reply, 
         return Ok(Reply::Int(0));
     }
     if passed {
-        cx.remove(key, Event::Del);
+        cx.delete(key);
     } else {
         entry.change(Event::Expire).set_expiry(Some(deadline));
     }

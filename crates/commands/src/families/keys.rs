@@ -260,7 +260,7 @@ fn waitaof(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
 }
 
 fn del(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
-    count(args, |key| cx.remove(key, Event::Del).is_some())
+    count(args, |key| cx.delete(key))
 }
 
 /// As DEL, but what takes long to free is freed elsewhere.

@@ -1,6 +1,6 @@
 //! What goes because its time has come: entries where they are met and by the active cycle, fields of hashes by that.
 
-use super::{Counters, Shard, select};
+use super::{Counters, Shard, free, select};
 use crate::entry::EntryMut;
 use crate::key::{DATABASES, DbIndex};
 
@@ -67,14 +67,19 @@ impl Shard {
             counters,
             expired,
             seed,
+            graves,
             ..
         } = self;
         let Some(table) = select(first, others, db).filter(|table| table.expiring() > 0) else {
             return 0;
         };
-        table.expire_bucket(seed, bucket, now_ms, &mut |key| {
-            expired.note(counters, db, key);
-        })
+        table.expire_bucket(
+            seed,
+            bucket,
+            now_ms,
+            &mut |key| expired.note(counters, db, key),
+            &mut |value| free(graves.as_deref(), value),
+        )
     }
 
     /// Active expiry: looks at up to `budget` buckets from where it stopped, and at hashes with expired fields. Databases

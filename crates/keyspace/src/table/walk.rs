@@ -5,6 +5,7 @@ use crate::access::Access;
 use crate::bucket::CAPACITY;
 use crate::directory::NONE;
 use crate::key::Seed;
+use crate::value::Value;
 
 /// State of the active expiry of one table.
 pub(super) struct Sweep {
@@ -97,13 +98,14 @@ impl Table {
         }
     }
 
-    /// Removes the records of a bucket that have expired; calls `gone` with each key before.
+    /// Removes the records of a bucket that have expired; calls `gone` with each key before, and `free` with its value.
     pub(crate) fn expire_bucket(
         &mut self,
         seed: &Seed,
         bucket: u32,
         now_ms: i64,
         gone: &mut dyn FnMut(&[u8]),
+        free: &mut dyn FnMut(Value),
     ) -> usize {
         let mut removed = 0;
         // SAFETY: a bucket has a record, and records of this table are initialised.
@@ -117,7 +119,7 @@ impl Table {
                 Some(at) if now_ms > at => {
                     // SAFETY: as above.
                     gone(unsafe { slot.key() });
-                    self.take(
+                    let (value, _) = self.take(
                         seed,
                         Found {
                             bucket,
@@ -125,6 +127,7 @@ impl Table {
                             slot,
                         },
                     );
+                    free(value);
                     removed += 1;
                 }
                 Some(at) => self.sweep.met = self.sweep.met.min(at),
