@@ -26,6 +26,7 @@ descriptors:
     metadata: {plan: gold}
   - key: job
     rate_limit: {concurrency: 1, lease: 1h}
+    metadata: {places: 1}
 ";
 
 /// Each header `x-KEY` becomes a descriptor of that key. `/cost` counts what `x-cost` says, `/given` brings a limit of its
@@ -100,7 +101,9 @@ static_resources:
                     rate_limits:
                     - actions: [{request_headers: {header_name: x-job, descriptor_key: job}}]
                     - actions: [{request_headers: {header_name: x-job, descriptor_key: job}}]
-                      hits_addend: {number: 1, is_negative_hits: true}
+                      hits_addend:
+                        format: "%DYNAMIC_METADATA(envoy.filters.http.ratelimit:metadata:places)%"
+                        is_negative_hits: true
                       apply_on_stream_done: true
               - match: {prefix: /}
                 route:
@@ -130,7 +133,7 @@ static_resources:
 /// A service, and an Envoy in front of it.
 struct Front {
     envoy: Envoy,
-    _service: Service,
+    service: Service,
 }
 
 impl Front {
@@ -149,7 +152,7 @@ impl Front {
             .replace("BEHIND", &port_of(service.server().http_addr()));
         Self {
             envoy: Envoy::run(program, &config, port),
-            _service: service,
+            service,
         }
     }
 
@@ -300,9 +303,41 @@ fn envoy_brings_limits_and_hits_and_asks_when_responses_end() {
     assert_eq!(look(), (200, Some(10)));
     assert_eq!(front.left("/later", "x-window: later\r\n"), (200, None));
     until(|| look() == (200, Some(7)));
+}
+
+/// Envoy ends the stream of a denied request, too: what it gave back then would be another's place. The metadata of the rule are
+/// told of requests that pass alone.
+#[test]
+fn envoy_gives_back_the_places_of_requests_that_passed() {
+    let test = "envoy_gives_back_the_places_of_requests_that_passed";
+    let Some(program) = peers::find_or_skip(test, "envoy") else {
+        return;
+    };
+    let modes = Modes {
+        dynamic_metadata: true,
+        ..Modes::default()
+    };
+    let front = Front::start(program, modes, &[DRAFT_03]);
+    let decide = |path: &str, id: &str| {
+        let entry = r#"{"entries":[{"key":"job","value":"a"}]}"#;
+        let body = format!(r#"{{"domain":"test","descriptors":[{entry}]{id}}}"#);
+        let (status, told) = front.service.http("POST", path, &body);
+        assert_eq!(status, 200, "{told}");
+        serde_json::from_str::<serde_json::Value>(&told).expect("JSON")
+    };
+    let job = || front.get("/job", "x-job: a\r\n").0;
+    let taken = decide("/v1/decide", "");
+    for _ in 0..5 {
+        assert_eq!(job(), 429);
+    }
+    // What Envoy asks at the end of this one comes behind what it would have asked before.
+    assert_eq!(front.left("/later", "x-window: marks\r\n").0, 200);
+    until(|| front.left("/cost", "x-window: marks\r\nx-cost: 0\r\n").1 == Some(7));
+    assert_eq!(job(), 429);
+    decide("/v1/release", &format!(r#","id":{}"#, taken["lease"]));
     // A place comes back with the end of each response, and the next one has it.
     for _ in 0..5 {
-        until(|| front.get("/job", "x-job: a\r\n").0 == 200);
+        until(|| job() == 200);
     }
 }
 
