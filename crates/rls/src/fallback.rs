@@ -240,7 +240,7 @@ impl fmt::Display for Fallbacks {
         let name = "tollgate_fallback_total";
         writeln!(
             f,
-            "# HELP {name} Requests that the backend could not decide, by what their rules made of them.\n# TYPE {name} counter"
+            "# HELP {name} Requests that the backend could not decide, by the on_error mode that decided instead.\n# TYPE {name} counter"
         )?;
         for mode in Fallback::ALL {
             let count = state.decided[mode as usize].load(Ordering::Relaxed);

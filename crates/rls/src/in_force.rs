@@ -33,10 +33,14 @@ impl fmt::Display for Loads {
         for (name, help, value) in [
             (
                 "success",
-                "Rules taken up, the first ones included.",
+                "Successful loads of rules, including the first.",
                 &self.good,
             ),
-            ("error", "Changed rules that are not valid.", &self.bad),
+            (
+                "error",
+                "Loads of changed rules that failed because they are invalid.",
+                &self.bad,
+            ),
         ] {
             let name = format!("ratelimit_service_config_load_{name}");
             let value = value.load(Ordering::Relaxed);

@@ -197,7 +197,7 @@ impl Embedded {
     pub(crate) fn metrics(&self) -> String {
         let refused = self.handle.engine().refused_limiters();
         format!(
-            "# HELP {REFUSED} Requests denied because memory was short and their limit was not counted yet.\n\
+            "# HELP {REFUSED} Requests denied because memory was short and there was no room for a new counter.\n\
              # TYPE {REFUSED} counter\n{REFUSED} {refused}\n"
         )
     }

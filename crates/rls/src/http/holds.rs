@@ -187,7 +187,7 @@ async fn release(
 
 fn nothing_held(id: &str) -> Reply {
     let detail = format!(
-        "nothing is held under '{}'; its time may be up",
+        "nothing is held under '{}'; it may have expired",
         id.escape_debug()
     );
     problem_reply(&Problem::new(StatusCode::NOT_FOUND, detail))

@@ -123,7 +123,7 @@ impl Facts {
         if let Some(&most) = self.most_connections.get() {
             gauge(
                 "tollgate_connections_max",
-                "Most connections to the service; more are closed as they come.",
+                "Limit of connections to the service; further ones are closed at once.",
                 most as u64,
             );
         }
@@ -162,7 +162,7 @@ impl Facts {
             return;
         }
         let name = "tollgate_tls_certificate_expiry_timestamp_seconds";
-        let help = "When the certificate that a port shows expires, in seconds of the Unix epoch.";
+        let help = "When the certificate of a port expires, in seconds of the Unix epoch.";
         head(text, name, help, "gauge");
         for (port, expiry) in known {
             writeln!(text, "{name}{{port=\"{port}\"}} {expiry}").ok();
@@ -195,31 +195,31 @@ fn write_store(text: &mut String, store: &Handle) {
         ),
         (
             "tollgate_store_memory_bytes",
-            "Bytes of its tables, keys and values.",
+            "Bytes of the store's tables, keys and values.",
             "gauge",
             overview.bytes as u64,
         ),
         (
             "tollgate_store_memory_limit_bytes",
-            "Its maxmemory; 0 without a limit.",
+            "maxmemory of the store; 0 without a limit.",
             "gauge",
             engine.limits().maxmemory() as u64,
         ),
         (
             "tollgate_store_commands_total",
-            "Commands that it has run.",
+            "Commands that the store has run.",
             "counter",
             stats.commands,
         ),
         (
             "tollgate_store_errors_total",
-            "Errors that it has replied.",
+            "Error replies of the store.",
             "counter",
             stats.errors,
         ),
         (
             "tollgate_store_expired_total",
-            "Entries removed because their time had come.",
+            "Keys that the store removed because they had expired.",
             "counter",
             stats.expired,
         ),

@@ -80,8 +80,7 @@ impl ThreadMetrics {
 impl Metrics {
     pub(super) fn write_hold_requests(&self, text: &mut String) {
         let name = "tollgate_hold_requests_total";
-        let help =
-            "Requests about units held under a name, by what was asked and what became of it.";
+        let help = "Requests about reservations and leases, by operation and result.";
         head(text, name, help, "counter");
         for kind in HoldRequest::ALL {
             for done in Outcome::ALL {

@@ -130,13 +130,13 @@ impl Metrics {
         drop(series);
         family(
             "tollgate_metric_series",
-            "Series of rules; at most 4096, what comes beyond is counted in domain other.",
+            "Metric series of rules; at most 4096, further ones are counted in the domain other.",
             "gauge",
             &[("", count)],
         );
         family(
             "tollgate_serving",
-            "1 when the service should be asked.",
+            "1 when the service is healthy and should receive requests.",
             "gauge",
             &[("", u64::from(self.health.is_serving()))],
         );
@@ -145,7 +145,7 @@ impl Metrics {
     fn write_times(&self, text: &mut String) {
         let name = "ratelimit_service_response_time_seconds";
         let method = "grpc_method=\"ShouldRateLimit\"";
-        head(text, name, "Time of responses over gRPC.", "histogram");
+        head(text, name, "Response time over gRPC.", "histogram");
         let mut count = 0_u64;
         for (bucket, end) in BUCKETS_US.iter().map(Some).chain([None]).enumerate() {
             let here = self.own.iter().map(|own| own.times[bucket].get());

@@ -80,17 +80,17 @@ impl Queue {
         [
             (
                 "tollgate_trace_spans_sent_total",
-                "Spans that the collector took.",
+                "Spans that the collector accepted.",
                 of(&self.sent),
             ),
             (
                 "tollgate_trace_spans_dropped_total",
-                "Spans that there was no room for.",
+                "Spans dropped because the queue was full.",
                 of(&self.dropped),
             ),
             (
                 "tollgate_trace_spans_failed_total",
-                "Spans that the collector did not take.",
+                "Spans that the collector did not accept.",
                 of(&self.failed),
             ),
         ]

@@ -47,7 +47,7 @@ impl fmt::Display for Stats {
             ),
             (
                 "tollgate_hot_key_asked_total",
-                "Questions to the store about limits with a strategy.",
+                "Requests to the store for limits with a strategy.",
                 &self.asked,
             ),
         ];
@@ -68,25 +68,25 @@ impl fmt::Display for Stats {
             (
                 "tollgate_hot_key_flush_errors_total",
                 "counter",
-                "Sums that could not be written; they are tried again.",
+                "Sums that could not be written; they are retried.",
                 &self.flush_errors,
             ),
             (
                 "tollgate_hot_key_over_units_total",
                 "counter",
-                "Units that passed here and that the store had no room for; they are charged as soon as it has.",
+                "Units that passed here but exceeded the limit at the store; they are charged as soon as there is room.",
                 &self.over_units,
             ),
             (
                 "tollgate_hot_key_lost_units_total",
                 "counter",
-                "Units that passed here and were never written: the store was away for longer than they count, or until the end.",
+                "Units that passed here and were never written: the store was unavailable for longer than they count, or until the service ended.",
                 &self.lost_units,
             ),
             (
                 "tollgate_hot_key_pending_units",
                 "gauge",
-                "Units that passed here and are not written yet, when they were last looked at.",
+                "Units that passed here and were not yet written when last checked.",
                 &self.pending_units,
             ),
         ];
