@@ -1,6 +1,7 @@
 //! Every renderer on every awkward record.
 
 mod alike;
+mod cards;
 mod decision;
 mod everything;
 mod exports;
