@@ -19,7 +19,7 @@ use crate::run::plan::Ladder;
 use crate::target::further::ServerArgs;
 use crate::target::program::StoreSettings;
 
-/// Measure rate limiting on Tollgate and on the stores installed beside it.
+/// Measure rate limiting on Tollgate and on the other stores that are installed.
 ///
 /// Starts every store as a child process, finds its capacity, and climbs a ladder of offered loads in three scenarios. Latency
 /// counts from the time at which a request was due. The results go to results/YYYYMMDD_HHMMSS/ and results/latest.
@@ -73,33 +73,33 @@ fn options_given(matches: &ArgMatches) -> Vec<String> {
 /// Sub-commands of the bench.
 #[derive(Subcommand, Debug)]
 pub enum BenchCommand {
-    /// Search for the load that each system sustains, with repeated trials, and look past it
+    /// Search for the load that each system sustains, with repeated trials, and measure beyond it
     Capacity(Box<CapacityArgs>),
-    /// Overload each system for a while, and see whether and when it is good again
+    /// Overload each system for a while, and see whether and when it recovers
     Recovery(Box<RecoveryArgs>),
-    /// Compare strategies for hot keys on services that share a store: what each saves, and how far it admits too much or too little
+    /// Compare strategies for hot keys on services that share a store: what each saves, and how far it admits too many or too few requests
     Mitigations(Box<super::MitigationsArgs>),
     /// Compare two servers in short, interleaved slices of the same load, or two folders of stored runs
     Compare(Box<CompareArgs>),
-    /// Show how figures moved over stored runs
+    /// Show how results changed over stored runs
     Trends(TrendsArgs),
-    /// Judge a run against a baseline: exit code 0 passed, 1 error, 2 failed, 3 not to be judged
+    /// Judge a run against a baseline: exit code 0 passed, 1 error, 2 failed, 3 cannot be judged
     Gate(GateArgs),
-    /// Find out how large a difference this machine makes to one and the same program
+    /// Measure how much the results of the same program vary on this machine
     Noise(NoiseArgs),
     /// Measure the generator itself against a server that does nothing
     Calibrate {
         /// Connections
         #[arg(long, default_value_t = 50)]
         connections: u32,
-        /// Requests that one connection may have unanswered
+        /// Requests in flight per connection
         #[arg(long, default_value_t = 16)]
         pipeline: u32,
         /// Cores of generator and server: gen=CORE,sut=CORE or none
         #[arg(long, value_parser = values::pins)]
         pin: Option<Pins>,
     },
-    /// Repeat a published study with its own parameters, and print paper, ours and ratio side by side
+    /// Repeat a published study with its own parameters, and print its results, ours and the ratio side by side
     Paper(Box<PaperArgs>),
     /// Render stored runs again, in other forms or another language
     Report(super::ReportArgs),
@@ -118,7 +118,7 @@ pub enum BenchCommand {
         /// Port; 0 takes a free one
         #[arg(long, default_value_t = 0)]
         port: u16,
-        /// Processor that it has to itself, so that it may stay awake between requests
+        /// CPU reserved for it, so that it may stay awake between requests
         #[arg(long)]
         core: Option<usize>,
     },
@@ -157,31 +157,31 @@ pub struct RunArgs {
     /// Its key distribution: single, uniform, roundrobin, hot:SHARE[:KEYS], zipf:S, gaussian[:SD], latest[:S[:EVERY]], hotspot:SHARE[:KEYS[:EVERY]] (moves on after EVERY requests), trace:FILE (a key per line, a time in seconds before it if there is one). Behind hot keys /NUMBER stands for --keys: hot:0.9:1/100
     #[arg(long, conflicts_with = "scenario", value_parser = values::dist, help_heading = MEASURED)]
     pub dist: Option<values::Dist>,
-    /// Offered rates: FROM:TO:STEP, a list, sine:LOW:HIGH:STEPS (up and down again), file:PATH (a rate per line), or paper-000 for those of that study [default: shares of the measured capacity]
+    /// Offered rates: FROM:TO:STEP, a list, sine:LOW:HIGH:STEPS (up and down again), file:PATH (one rate per line), or paper-000 for those of that study [default: shares of the measured capacity]
     #[arg(long, value_parser = values::ladder, help_heading = LOAD)]
     pub ladder: Option<Ladder>,
     /// Length of a step, such as 60s [default: chosen so that the run stays under three minutes]
     #[arg(long, aliases = ["duration", "time"], value_parser = values::positive_duration, help_heading = LOAD)]
     pub step: Option<Duration>,
-    /// Load before each step that is not counted: a length of time, or steady[:LONGEST] to go on until throughput and P50 are steady [LONGEST by default: 120s]
+    /// Warm-up load before each step, which is not counted: a duration, or steady[:LONGEST] to go on until throughput and P50 are steady [LONGEST by default: 120s]
     #[arg(long, default_value = "200ms", value_parser = values::warm_up, help_heading = LOAD)]
     pub warmup: values::WarmUpRule,
     /// Pause after each step
     #[arg(long, default_value = "0s", value_parser = values::duration, help_heading = LOAD)]
     pub pause: Duration,
-    /// Gaps between requests: poisson, constant, bursty[:SIZE] (groups of so many on average, due at once; 10 by default), trace (those of --dist trace:FILE, stretched to the rate) or closed (a closed loop: every connection waits for its answers, and --ladder gives numbers of connections)
+    /// Gaps between requests: poisson, constant, bursty[:SIZE] (groups of that average size, due at once; 10 by default), trace (those of --dist trace:FILE, stretched to the rate) or closed (a closed loop: every connection waits for its answers, and --ladder gives numbers of connections)
     #[arg(long, default_value = "poisson", help_heading = LOAD)]
     pub arrivals: Arrivals,
     /// Connections to a store; several numbers, such as 50,100,500, measure every scenario over each of them, on services too
     #[arg(long, alias = "concurrency", value_delimiter = ',', default_value = "50", value_name = "NUMBERS", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = LOAD)]
     pub connections: Vec<u32>,
-    /// Requests that one connection may have unanswered
+    /// Requests in flight per connection
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4_096), help_heading = LOAD)]
     pub pipeline: u32,
-    /// Settings of stores started here: plain (nothing is kept) or rb-store, which ratelimit_bench gives its stores (nothing is kept, 1 GiB, volatile-lru)
+    /// Settings of stores started here: plain (no persistence) or rb-store, those of ratelimit_bench (no persistence, 1 GiB, volatile-lru)
     #[arg(long, default_value = "plain", value_name = "NAME", help_heading = MEASURED)]
     pub store_settings: StoreSettings,
-    /// Further words for a server started here: NAME=WORDS, such as 'tollgate=--io-backend epoll' or 'redis-server=--io-threads 2'; NAME=VALUE in front of the words sets variables of its environment; repeatable. Recorded with its command line; of the shell's environment servers get next to nothing
+    /// Additional arguments for a server started here: NAME=WORDS, such as 'tollgate=--io-backend epoll' or 'redis-server=--io-threads 2'; NAME=VALUE before the arguments sets environment variables; repeatable. Recorded with its command line; of the shell's environment servers get next to nothing
     #[arg(long = "server-args", value_name = "NAME=WORDS", help_heading = MEASURED)]
     pub server_args: Vec<ServerArgs>,
     /// Connections to a gRPC service
@@ -190,7 +190,7 @@ pub struct RunArgs {
     /// Streams per connection to a gRPC service
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = LOAD)]
     pub grpc_streams: u32,
-    /// An answer later than this is a failure
+    /// An answer that takes longer than this is a failure
     #[arg(long, default_value = "1s", value_parser = values::positive_duration, help_heading = LOAD)]
     pub deadline: Duration,
     /// Window of the limits in seconds
@@ -199,7 +199,7 @@ pub struct RunArgs {
     /// Seed of the schedule and of the key choice
     #[arg(long, default_value_t = 42, help_heading = LOAD)]
     pub seed: u64,
-    /// Thresholds: store (asked directly) or bench (a service behind a proxy)
+    /// Thresholds: store (accessed directly) or bench (a service behind a proxy)
     #[arg(long, default_value = "store", help_heading = JUDGED)]
     pub profile: String,
     /// Cores of generator and targets: gen=CORE,sut=CORE or none [default: the first and the last]
@@ -208,13 +208,13 @@ pub struct RunArgs {
     /// Do not measure the generator first
     #[arg(long, help_heading = JUDGED)]
     pub no_calibrate: bool,
-    /// Take over what the generator could do in an earlier run on this machine, with this program and these connections, if that was so long ago at most
+    /// Reuse the generator's calibration from an earlier run on this machine, with the same program and connections, if it is at most this old
     #[arg(long, default_value = "60m", value_name = "TIME", value_parser = values::duration, help_heading = JUDGED)]
     pub calibration_age: Duration,
-    /// What all keys begin with, before a part that differs from step to step
+    /// Prefix of all keys, followed by a part that differs from step to step
     #[arg(long, default_value = "", value_parser = values::key_prefix, help_heading = MEASURED)]
     pub key_prefix: String,
-    /// A further process to watch: NAME=PID, or ROLE:NAME=PID with service, proxy or store as the role; repeatable
+    /// Another process to monitor: NAME=PID, or ROLE:NAME=PID with service, proxy or store as the role; repeatable
     #[arg(long, value_name = "NAME=PID", help_heading = JUDGED)]
     pub watch: Vec<Watched>,
     /// Price of this machine per hour; gives the cost of a million decisions
@@ -232,25 +232,25 @@ pub struct RunArgs {
     /// Where the results go
     #[arg(long, default_value = "results", value_name = "FOLDER", help_heading = RESULTS)]
     pub out: PathBuf,
-    /// A further file for the rows, in the JSON layout of ratelimit_bench: one object, or a list of several
+    /// Another file for the rows, in the JSON layout of ratelimit_bench: one object, or a list of several
     #[arg(long, value_name = "FILE", help_heading = RESULTS)]
     pub output_file: Option<PathBuf>,
     /// Allow targets on other machines
     #[arg(long, help_heading = MEASURED)]
     pub i_own_this_target: bool,
-    /// Delete all that stores at --target hold before every start (FLUSHALL); stores of this machine only
+    /// Delete all data of the stores at --target before every start (FLUSHALL); only for stores on this machine
     #[arg(long, help_heading = MEASURED)]
     pub flush: bool,
-    /// Print nothing but complaints
+    /// Print only warnings and errors
     #[arg(long, help_heading = RESULTS)]
     pub quiet: bool,
-    /// Print one JSON object a line instead of text: per second of load, per row, and at the end
+    /// Print one JSON object per line instead of text: for each second of load, each row, and at the end
     #[arg(long, conflicts_with = "quiet", help_heading = RESULTS)]
     pub json: bool,
-    /// Tell Prometheus at /metrics what the run does just now: a port of this machine, or ADDRESS:PORT
+    /// Serve the progress of the run to Prometheus at /metrics: a port on this machine, or ADDRESS:PORT
     #[arg(long, value_name = "PORT", value_parser = values::listening, help_heading = RESULTS)]
     pub metrics: Option<SocketAddr>,
-    /// Language of the report and of the text printed
+    /// Language of the report and of the output
     #[arg(long, value_enum, default_value_t = crate::report::Lang::En, help_heading = RESULTS)]
     pub lang: crate::report::Lang,
 }
@@ -303,16 +303,16 @@ pub struct CompareArgs {
     /// Length of a slice in milliseconds
     #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(10..=60_000))]
     pub slice_ms: u64,
-    /// Milliseconds after which an answer counts as too late in the overload of services [Envoy's by default]
+    /// Milliseconds after which an answer is too late in the overload of services [Envoy's by default]
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub deadline_ms: u64,
-    /// Keys, drawn uniformly; with many, a server cannot answer all from its processor's caches
+    /// Number of keys, drawn uniformly; with many, a server cannot answer them all from its CPU caches
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub keys: u32,
     /// Records of the memory load
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     pub records: u32,
-    /// Further words for a server started here: NAME=WORDS with a or b or the server's name, such as 'b=--io-backend epoll'; NAME=VALUE in front of the words sets variables of its environment; repeatable. Recorded with its command line; of the shell's environment servers get next to nothing
+    /// Additional arguments for a server started here: NAME=WORDS with a or b or the server's name, such as 'b=--io-backend epoll'; NAME=VALUE before the arguments sets environment variables; repeatable. Recorded with its command line; of the shell's environment servers get next to nothing
     #[arg(long = "server-args", value_name = "NAME=WORDS")]
     pub server_args: Vec<ServerArgs>,
     /// Worker threads of servers started here

@@ -37,13 +37,13 @@ pub struct CapacityArgs {
         value_name = "NAMES"
     )]
     pub goals: Vec<String>,
-    /// Width at which the interval is narrow enough, percent of its upper bound
+    /// Width of the interval at which the search ends, in percent of its upper bound
     #[arg(long, default_value_t = 5.0, value_parser = values::width_percent)]
     pub width: f64,
-    /// Trials at one load that decide about it
+    /// Trials that decide about a load
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub trials: u32,
-    /// Share of them that may break the goal, 0 up to below 1
+    /// Share of these trials that may miss the goal, from 0 to below 1
     #[arg(long, default_value_t = 0.5, value_parser = values::exceed_ratio)]
     pub exceed_ratio: f64,
     /// Most trials of one search

@@ -35,7 +35,7 @@ const STEP: Duration = Duration::from_secs(1);
     mut_arg("ladder", |arg| arg.help("Offered rates of all strategies, the lowest of them in all rounds [default: half of what the slowest can do, then shares of what each can do]")),
     mut_arg("targets", |arg| arg.help("A further service with the rules of 'tollgate bench rules', held to its limits: NAME=grpc://HOST:PORT or NAME=http://HOST:PORT/PATH; repeatable")),
     mut_arg("only", |arg| arg.hide(true)),
-    mut_arg("server_args", |arg| arg.help("Further words for the store (by its name) or the services that share it (services=WORDS), such as 'services=--threads 2'; NAME=VALUE in front of the words sets variables of their environment; repeatable; recorded with their command lines")),
+    mut_arg("server_args", |arg| arg.help("Additional arguments for the store (by its name) or the services that share it (services=WORDS), such as 'services=--threads 2'; NAME=VALUE before the arguments sets environment variables; repeatable; recorded with their command lines")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("starts", |arg| arg.help("Fresh starts of all services and their store, the strategies in turn forwards and backwards; 5 or more for a claim")),
 )]
@@ -46,7 +46,7 @@ pub struct MitigationsArgs {
     /// The store that the services share: redis-server, tollgate, valkey-server, dragonfly, keydb-server, garnet-server or a redis:// URL
     #[arg(long, default_value = "redis-server", value_name = "STORE")]
     pub store: String,
-    /// Services that share it; connections are spread over them. One alone never admits too much
+    /// Services that share it; connections are spread over them. A single one never admits too many
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=i64::from(SERVICES_MAX)))]
     pub services: u32,
     /// Steps of each strategy at the load that all are offered; costs are their medians

@@ -35,7 +35,7 @@ const LADDER_SYSTEMS: [Program; 3] = [Program::Redis, Program::Dragonfly, Progra
 pub struct PaperArgs {
     /// Study: 000 (Redis and Dragonfly, three ladders), 001 (100 keys in turn), 002 (clients of Node, with --replay alone), 003 (memtier rows), 004 (redis-benchmark); one
     /// ladder of 000 by its name: single-key, hundred-keys, hundred-keys-hot (or 000-single, 000-uniform, 000-hot), with the
-    /// flags of the study's own tool. paper- may stand before each
+    /// flags of the study's own tool. each may be prefixed with paper-
     #[arg(value_parser = chosen)]
     pub study: Chosen,
     /// Measure nothing: judge the study's own rows by its own thresholds and by ours
@@ -56,7 +56,7 @@ pub struct PaperArgs {
     /// Pause after each step
     #[arg(long, default_value = "0s", value_parser = values::duration)]
     pub pause: Duration,
-    /// What all keys begin with
+    /// Prefix of all keys
     #[arg(long, default_value = "", value_parser = values::key_prefix)]
     pub prefix: String,
     /// Connections, as the 8 of the study's own command line is read here [default: 50 to a store, 16 to a service]
@@ -98,7 +98,7 @@ pub struct PaperArgs {
     /// Language of tables and report
     #[arg(long, value_enum, default_value_t = Lang::En)]
     pub lang: Lang,
-    /// Print nothing but complaints
+    /// Print only warnings and errors
     #[arg(long)]
     pub quiet: bool,
 }

@@ -38,19 +38,19 @@ pub struct RecoveryArgs {
     /// Lengths before, during and after the overload; the last one at least a second more than --good-for. Meant for a report: 60s,30s,120s
     #[arg(long, value_delimiter = ',', default_value = "4s,4s,16s", value_name = "TIMES", value_parser = values::positive_duration)]
     pub phase: Vec<Duration>,
-    /// So long it must be good again to count as recovered
+    /// How long a target must be healthy again to count as recovered
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::positive_duration)]
     pub good_for: Duration,
     /// The load that 0.7 and 1.5 are shares of [default: found by a short search]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub knee: Option<f64>,
-    /// How often clients send a failed request again; each value is a variant. A denial is never sent again [default: 0,3; of the scenario cascade 0,1,3]
+    /// How often clients retry a failed request; each value is a variant. A denial is never retried [default: 0,3; of the scenario cascade 0,1,3]
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS", value_parser = clap::value_parser!(u32).range(0..=20))]
     pub retries: Vec<u32>,
     /// Deadlines of one attempt, inf for none; each value is a variant with each number of retries, such as 100ms,1s,inf [default: that of --deadline]
     #[arg(long, value_delimiter = ',', value_name = "TIMES", value_parser = values::deadline)]
     pub deadlines: Vec<values::Deadline>,
-    /// Mean wait before the first repetition; it doubles with each, and is drawn between nothing and twice the mean
+    /// Mean wait before the first retry; it doubles with each retry, and is drawn between zero and twice the mean
     #[arg(long, default_value = "50ms", value_parser = values::duration)]
     pub backoff: Duration,
     /// Targets, scenario and load, as for the main run
