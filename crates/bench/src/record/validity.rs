@@ -112,6 +112,8 @@ pub struct Evidence {
     pub planned: u64,
     /// Requests written in time by the generator.
     pub sent: u64,
+    /// Requests that had no connection left to go over, or lost it before their answer.
+    pub refused: u64,
     /// Answers in time.
     pub answers: u64,
     /// True if the target pushed back (full pipelines, timeouts): then unsent requests and lag are its
@@ -168,10 +170,15 @@ fn judge_schedule(evidence: &Evidence, validity: &mut Validity) {
         let sent = evidence.sent as f64 / evidence.planned as f64 * 100.0;
         if sent < SENT_PERCENT_INDICATIVE {
             let grade = worse_below(sent, SENT_PERCENT_MIN);
-            validity.lower(
-                grade,
-                format!("the generator sent only {sent:.2} % of its schedule"),
-            );
+            // Where there was no connection to send over, the generator did not fall behind.
+            let possible = evidence.planned.saturating_sub(evidence.refused);
+            let text = match evidence.sent >= possible {
+                true => {
+                    format!("connections were lost when {sent:.2} % of the schedule was sent")
+                }
+                false => format!("the generator sent only {sent:.2} % of its schedule"),
+            };
+            validity.lower(grade, text);
         }
     }
 }
@@ -272,6 +279,7 @@ mod tests {
         Evidence {
             planned: 10_000,
             sent: 10_000,
+            refused: 0,
             answers: 10_000,
             lag_p99_us: Some(60.0),
             response_p99_us: Some(900.0),
@@ -355,6 +363,28 @@ mod tests {
             ..healthy()
         };
         assert_eq!(judge(&evidence).grade, Grade::Valid);
+    }
+
+    #[test]
+    fn a_target_that_died_is_not_blamed_on_the_generator() {
+        let told = |sent: u64, refused: u64| {
+            let evidence = Evidence {
+                sent,
+                refused,
+                ..healthy()
+            };
+            let validity = judge(&evidence);
+            assert_eq!(validity.grade, Grade::Invalid);
+            validity.reasons.concat()
+        };
+        assert_eq!(
+            told(6_500, 3_510),
+            "connections were lost when 65.00 % of the schedule was sent"
+        );
+        assert_eq!(
+            told(6_500, 1_000),
+            "the generator sent only 65.00 % of its schedule"
+        );
     }
 
     #[test]

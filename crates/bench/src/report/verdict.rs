@@ -78,7 +78,7 @@ fn spoiled(record: &RunRecord, lang: Lang) -> Option<String> {
     let mut names: Vec<String> = spoiled
         .iter()
         .take(SPOILED_MAX)
-        .map(|(cell, validity)| format!("{} ({})", cell.title(), why(validity)))
+        .map(|(cell, validity)| format!("{}: {}", cell.title(), why(validity)))
         .collect();
     if let more @ 1.. = spoiled.len().saturating_sub(SPOILED_MAX) {
         names.push(t::AND_MORE.with(lang, &[("n", &more.to_string())]));
@@ -125,7 +125,7 @@ fn after_overload(cell: &Cell, lang: Lang) -> Option<String> {
     let healing = found.healing.as_ref().map_or_else(String::new, |healing| {
         format!("; {}", recorded(&healing.sentence, lang))
     });
-    let seconds = significant(overload.length_s);
+    let seconds = format!("{:.0}", overload.length_s);
     let text = t::AFTER_OVERLOAD.with(
         lang,
         &[

@@ -112,6 +112,7 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
     step.validity = judge(&Evidence {
         planned: step.planned,
         sent: step.sent,
+        refused: tally.refused,
         answers: good,
         target_saturated: tally.target_pushed_back(),
         lag_p99_us: step.send_lag.as_ref().map(|lag| lag.p99_us),

@@ -20,8 +20,8 @@ pub(crate) enum Fit {
     Safe,
     /// The band ends at or below what was held.
     NearLimit,
-    /// No load so high was tried: it held all that was.
-    Untried,
+    /// No row that may be believed lies so high, or it held there too: what it does is not known.
+    Unknown,
     /// More than one node was measured to hold.
     Beyond,
 }
@@ -33,7 +33,7 @@ impl Fit {
             Self::Comfortable => t::FIT_COMFORTABLE,
             Self::Safe => t::FIT_SAFE,
             Self::NearLimit => t::FIT_NEAR_LIMIT,
-            Self::Untried => t::FIT_UNTRIED,
+            Self::Unknown => t::FIT_UNKNOWN,
             Self::Beyond => t::FIT_BEYOND,
         }
     }
@@ -43,7 +43,7 @@ impl Fit {
         match self {
             Self::Comfortable | Self::Safe => "✓",
             Self::NearLimit => "⚠",
-            Self::Untried => "?",
+            Self::Unknown => "?",
             Self::Beyond => "✗",
         }
     }
@@ -142,7 +142,7 @@ fn fit(system: &System, to_rps: Option<f64>) -> Fit {
         Some(to) if to <= system.safe_rps * COMFORTABLE => Fit::Comfortable,
         Some(to) if to <= system.safe_rps => Fit::Safe,
         Some(to) if to <= system.sustained_rps => Fit::NearLimit,
-        _ if !system.bounded => Fit::Untried,
+        _ if !system.bounded => Fit::Unknown,
         _ => Fit::Beyond,
     }
 }
@@ -184,9 +184,9 @@ impl Matrix {
             t::DO_MOVE.with(lang, &[("name", better), ("from", &near.join(", "))])
         } else if !near.is_empty() {
             t::DO_ADD.with(lang, &[("names", &near.join(", "))])
-        } else if band.fits.contains(&Fit::Untried) {
-            let untried = names(|fit| fit == Fit::Untried);
-            t::DO_TRY.with(lang, &[("names", &untried.join(", "))])
+        } else if band.fits.contains(&Fit::Unknown) {
+            let unknown = names(|fit| fit == Fit::Unknown);
+            t::DO_UNKNOWN.with(lang, &[("names", &unknown.join(", "))])
         } else {
             self.shard(lang)
         }
@@ -212,13 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_tried_is_not_beyond() {
+    fn what_no_row_shows_is_not_beyond() {
         let open = System {
             bounded: false,
             ..system("open", 850.0, 1_000.0)
         };
         assert_eq!(fit(&open, Some(900.0)), Fit::NearLimit);
-        assert_eq!(fit(&open, None), Fit::Untried);
+        assert_eq!(fit(&open, None), Fit::Unknown);
         let matrix = Matrix {
             systems: vec!["open".into(), "closed".into()],
             bands: Vec::new(),
@@ -227,13 +227,10 @@ mod tests {
         let band = Band {
             from_rps: 1_000.0,
             to_rps: None,
-            fits: vec![Fit::Untried, Fit::Beyond],
+            fits: vec![Fit::Unknown, Fit::Beyond],
         };
         let told = matrix.recommendation(&band, Lang::En);
-        assert!(
-            told.contains("on open") && told.contains("--ladder"),
-            "{told}"
-        );
+        assert!(told.starts_with("not known of open"), "{told}");
     }
 
     /// The study's own figures give bands like the study's table.

@@ -81,7 +81,7 @@ fn at_loads(own: &Capacity<'_>, better: Option<&Capacity<'_>>, lang: Lang) -> Ve
     }
     let bounded = CellFindings::of(own.cell).not_held_rps.is_some();
     let (near, beyond) = match better {
-        None if !bounded => (t::D_HELD_SO_FAR, t::D_UNTRIED),
+        None if !bounded => (t::D_NOT_BOUNDED, t::D_UNKNOWN),
         Some(other) if other.safe_rps > own.sustained_rps => (t::D_CONSIDER, t::D_MOVE),
         Some(_) => (t::D_CONSIDER, t::D_MOVE_OR_SPREAD),
         None => (t::D_ADD, t::D_SPREAD),

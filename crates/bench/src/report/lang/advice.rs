@@ -18,7 +18,7 @@ texts! {
     FIT_COMFORTABLE = "comfortable" | "thoải mái";
     FIT_SAFE = "safe" | "an toàn";
     FIT_NEAR_LIMIT = "near limit" | "gần giới hạn";
-    FIT_UNTRIED = "not tried so high" | "chưa thử mức cao vậy";
+    FIT_UNKNOWN = "not known" | "chưa biết";
     FIT_BEYOND = "needs several nodes" | "cần nhiều nút";
     BAND_UP_TO = "up to {to}" | "đến {to}";
     BAND_ABOVE = "above {from}" | "trên {from}";
@@ -27,7 +27,7 @@ texts! {
     DO_MOVE = "{name}; {from} has no margin" | "{name}; {from} không còn dự phòng";
     DO_ADD = "no margin left on {names}: plan a further node" | "{names} không còn dự phòng: chuẩn bị thêm nút";
     DO_UNLIKE = "no choice by these rows: the systems were not set up alike" | "không chọn được từ các dòng này: các hệ thống không được thiết lập như nhau";
-    DO_TRY = "no load so high was tried on {names}: a higher --ladder tells" | "chưa thử tải cao vậy trên {names}: dùng --ladder cao hơn";
+    DO_UNKNOWN = "not known of {names}: no valid row lies so high" | "chưa biết với {names}: không có dòng hợp lệ nào cao đến vậy";
     DO_SHARD = "several nodes, keys spread over them; {name} holds most per node" | "nhiều nút, chia khóa cho các nút; {name} giữ được nhiều nhất mỗi nút";
 
     MATRIX_TITLE = "Capacity matrix: {scenario}" | "Bảng năng lực: {scenario}";

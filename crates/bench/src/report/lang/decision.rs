@@ -63,8 +63,8 @@ texts! {
     D_MOVE = "Move to {other}, safe up to {other_safe}/s, or spread the keys over several nodes." | "Chuyển sang {other}, an toàn đến {other_safe}/s, hoặc chia khóa cho nhiều nút.";
     D_MOVE_OR_SPREAD = "Spread the keys over several nodes; {other} alone is safe up to {other_safe}/s." | "Chia khóa cho nhiều nút; riêng {other} an toàn đến {other_safe}/s.";
     D_SPREAD = "Spread the keys over several nodes." | "Chia khóa cho nhiều nút.";
-    D_HELD_SO_FAR = "It held; no higher load was tried, so its margin is not known." | "Vẫn giữ được; chưa thử tải cao hơn nên chưa biết còn dự phòng bao nhiêu.";
-    D_UNTRIED = "No load so high was tried: a higher --ladder tells." | "Chưa thử tải cao vậy: dùng --ladder cao hơn.";
+    D_NOT_BOUNDED = "It held; no valid row above bounds it, so its margin is not known." | "Vẫn giữ được; không có dòng hợp lệ nào phía trên để chặn nên chưa biết còn dự phòng bao nhiêu.";
+    D_UNKNOWN = "Not known: no valid row lies so high." | "Chưa biết: không có dòng hợp lệ nào cao đến vậy.";
     D_BEGIN_WITH = "{name} is shown to hold more ({scenario})" | "{name} được chứng tỏ giữ được nhiều hơn ({scenario})";
     D_BEGIN_ANY = "No system is shown to hold more: take the one that you can operate." | "Chưa hệ thống nào được chứng tỏ giữ được nhiều hơn: hãy chọn hệ thống mà bạn vận hành được.";
     D_HOT_HELD = "{name} held {held}/s with most of the load on one key{beside}. Beyond that a first stage before the store is needed: tollgate bench mitigations measures which."

@@ -229,7 +229,7 @@ fn the_verdict_names_what_is_no_result_and_leaves_the_rest() {
     let rate = record.cells[0].steps[0].target_rps;
     let told = super::verdict::run(&record, Lang::En).swap_remove(0);
     assert!(
-        told.starts_with(&format!("Invalid by the bench's own rules, and to be read as orientation, not as results: {title} (")),
+        told.starts_with(&format!("Invalid by the bench's own rules, and to be read as orientation, not as results: {title}: ")),
         "{told}"
     );
     assert!(

@@ -41,6 +41,7 @@ forms! {
     // Whether a row may be believed.
     "the generator's own ceiling is only {n} times the offered load" | "trần của chính bộ phát chỉ gấp {n} lần tải đặt ra";
     "only {n} answers: too few for a P99" | "chỉ có {n} câu trả lời: quá ít cho P99";
+    "connections were lost when {n} % of the schedule was sent" | "mất kết nối khi đã gửi {n} % lịch";
     "the generator sent only {n} % of its schedule" | "bộ phát chỉ gửi được {n} % lịch của nó";
     "P99 of the send lag is {n} ms, tolerated are {n2} ms" | "P99 của độ trễ gửi là {n} ms, mức cho phép là {n2} ms";
     "the generator used {n} % of its core" | "bộ phát dùng {n} % nhân CPU của nó";
