@@ -115,7 +115,7 @@ impl Link {
         match self.0.connect().await {
             Ok(connection) => Ok(connection),
             Err(error) => {
-                let reason = no_connection(&error);
+                let reason = no_connection(&error, self.0.address.is_cluster());
                 self.lost(reason.clone());
                 Err(BackendError::new(reason))
             }
@@ -211,14 +211,21 @@ impl Link {
 }
 
 /// Why there is no connection, in words.
-fn no_connection(error: &RedisError) -> String {
+fn no_connection(error: &RedisError, is_cluster: bool) -> String {
     let reason = format!("cannot connect: {error}");
-    match reason.contains("CaUsedAsEndEntity") {
-        true => format!(
-            "{reason}: the server shows the certificate of an authority itself, as openssl req -x509 makes it; trust that very one (backend-tls-ca-cert-file), or, of a cluster, let another be signed by it"
-        ),
-        false => reason,
+    if !reason.contains("CaUsedAsEndEntity") {
+        return reason;
     }
+    let advice = match is_cluster {
+        // The client library connects to its nodes, and takes none.
+        true => {
+            "the nodes of a cluster need one that such a certificate has signed (CA:FALSE), and backend-tls-ca-cert-file the one that signed it"
+        }
+        false => "backend-tls-ca-cert-file has to be that very certificate",
+    };
+    format!(
+        "{reason}: the server shows the certificate of an authority, as openssl req -x509 makes it; {advice}"
+    )
 }
 
 /// Whatever is not the store's own word leaves the connection in doubt, a timeout included: a peer that vanished without a
@@ -273,7 +280,7 @@ async fn connect_again(shared: Weak<Shared>) {
         match shared.connect().await {
             Ok(_) => return,
             Err(error) => {
-                let reason = no_connection(&error);
+                let reason = no_connection(&error, shared.address.is_cluster());
                 *shared.state.borrow_mut() = State::Down(reason);
             }
         }
@@ -306,7 +313,7 @@ async fn follow(shared: Weak<Shared>) {
             if let Err(error) = made
                 && is_same(&link)
             {
-                Link(link.clone()).lost(no_connection(&error));
+                Link(link.clone()).lost(no_connection(&error, false));
             }
         }
         // Sentinels that contradict each other must not keep it busy.
@@ -384,5 +391,27 @@ async fn has_native(stream: &mut MultiplexedConnection) -> Result<bool, RedisErr
         Ok(_) => Ok(false),
         Err(error) if matches!(error.kind(), ErrorKind::Server(_)) => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_of_an_authority_is_told_of_with_what_helps() {
+        let told = |text: &'static str, is_cluster| {
+            let error =
+                RedisError::from((ErrorKind::Io, "invalid peer certificate", text.to_owned()));
+            no_connection(&error, is_cluster)
+        };
+        let own = "Other(OtherError(CaUsedAsEndEntity))";
+        assert!(told(own, false).contains("has to be that very certificate"));
+        let cluster = told(own, true);
+        assert!(
+            cluster.contains("CA:FALSE") && !cluster.contains("very"),
+            "{cluster}"
+        );
+        assert!(!told("UnknownIssuer", true).contains("CA:FALSE"));
     }
 }

@@ -69,6 +69,10 @@ impl Address {
         }
     }
 
+    pub(super) const fn is_cluster(&self) -> bool {
+        matches!(self, Self::Cluster(_))
+    }
+
     /// The master, where Sentinels say where it is.
     pub(crate) fn watched(&self) -> Option<&Watched> {
         match self {
