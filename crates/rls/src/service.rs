@@ -30,7 +30,7 @@ use crate::health::Health;
 use crate::http::problem::{self, Problem};
 use crate::lease::{HoldNames, LeaseName};
 use crate::metrics::{Event, ThreadMetrics};
-use crate::shed::{Flight, Gulp, Refused, Shed};
+use crate::shed::{Flight, ReadBatch, Refused, Shed};
 use crate::traces::{CallSpan, Step, Tracer};
 
 /// The service as one thread holds it.
@@ -339,14 +339,14 @@ impl Service {
     }
 
     /// The `count` requests that the connection which is served now brings at once; `None` if none is ever refused.
-    pub(crate) fn gulp(&self, count: usize) -> Option<Gulp> {
+    pub(crate) fn batch(&self, count: usize) -> Option<ReadBatch> {
         // A connection that waits for the backend is never put aside: its answers would be, too.
         let is_wide = self.waits_for_backend();
         let shed = self.shed.as_ref()?;
-        Some(shed.gulp(count, is_wide))
+        Some(shed.batch(count, is_wide))
     }
 
-    /// Counts a request of a gulp that is refused.
+    /// Counts a request of a batch that is refused.
     pub(crate) fn count_refused(&self, refused: Refused) {
         self.metrics.event(Event::Request);
         self.count_error(&ServiceError::Shed(refused));

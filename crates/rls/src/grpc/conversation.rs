@@ -74,15 +74,15 @@ impl Conversation {
         }
         let (began, mut answered) = (Instant::now(), 0);
         let count = calls.len();
-        let gulp = match judge {
-            Judge::Runtime => self.service.gulp(count),
+        let batch = match judge {
+            Judge::Runtime => self.service.batch(count),
             Judge::Loop(_) | Judge::Nobody => None,
         };
         let refuse = |call: &Call, place: usize| -> Option<Refused> {
             let timeout = call.head.timeout;
             match judge {
                 Judge::Loop(brought) => brought?.refuse(timeout, call.at),
-                _ => gulp?.refuse(timeout, place, count),
+                _ => batch?.refuse(timeout, place, count),
             }
         };
         for (place, call) in calls.drain(..).enumerate() {

@@ -11,7 +11,7 @@
 //! What came into the sockets while the thread was busy with others is seen when it asks the system next. How long it can
 //! have been there is known nevertheless ([`turns`]): since the system was asked before, or since the connection was read
 //! before, whichever is later. That is the span of a read. Where a read brings several requests, as with gRPC, their ages
-//! are spread over it, the newest last ([`Gulp`]); connections that bring many at once are never put aside, because the
+//! are spread over it, the newest last ([`ReadBatch`]); connections that bring many at once are never put aside, because the
 //! newest of what they bring can be answered in time whatever the span, and leaving the others costs little. A connection
 //! over gRPC that has brought few of late is put aside as one over HTTP is: what it brings meanwhile is then read at once.
 //!
@@ -19,8 +19,8 @@
 //! system had none for it, the first request after that looks old and may have come just now. So a few requests with nothing
 //! else behind them are never refused: to answer them takes no time that others wait for.
 
+mod batch;
 mod flight;
-mod gulp;
 mod looped;
 mod queue;
 mod turns;
@@ -36,8 +36,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
 
+pub(crate) use batch::ReadBatch;
 use flight::Flights;
-pub(crate) use gulp::Gulp;
 pub(crate) use looped::{Brought, LoopShed, MANY, Seen, Turn};
 use queue::Queue;
 pub(crate) use queue::Refused;
@@ -143,11 +143,11 @@ impl Shed {
 
     /// The `count` requests that the connection which is served now brings at once; `is_wide` if it is one that brings many
     /// however few these are.
-    pub(crate) fn gulp(&self, count: usize, is_wide: bool) -> Gulp {
+    pub(crate) fn batch(&self, count: usize, is_wide: bool) -> ReadBatch {
         let brought = if is_wide { usize::MAX } else { count };
         self.brought.set(self.brought.get().max(brought));
         let span = self.waited_since(self.from.get(), count);
-        self.queue.borrow().gulp(span, self.is_alone.get())
+        self.queue.borrow().batch(span, self.is_alone.get())
     }
 
     /// How long `count` requests of the connection that is served now have waited, as far as that says anything.
@@ -476,9 +476,9 @@ mod tests {
                     {
                         return Poll::<()>::Pending;
                     }
-                    let gulp = may_be_wide.then(|| asked.gulp(calls, false));
-                    let is_refused = |at: usize| match gulp {
-                        Some(gulp) => gulp.refuse(None, at, calls).is_some(),
+                    let batch = may_be_wide.then(|| asked.batch(calls, false));
+                    let is_refused = |at: usize| match batch {
+                        Some(batch) => batch.refuse(None, at, calls).is_some(),
                         None => asked.refuse(None).is_some(),
                     };
                     let count = (0..calls).filter(|at| is_refused(*at)).count();
@@ -634,11 +634,11 @@ mod tests {
                         return Poll::<()>::Pending;
                     }
                     GATHERED_US.fetch_add(VISIT_US, Ordering::SeqCst);
-                    let gulp = asked.gulp(calls.len(), false);
+                    let batch = asked.batch(calls.len(), false);
                     for (at, came) in calls.iter().enumerate() {
                         // Those given up are not looked at.
                         if now() - came < PATIENCE_US
-                            && gulp.refuse(None, at, calls.len()).is_none()
+                            && batch.refuse(None, at, calls.len()).is_none()
                         {
                             GATHERED_US.fetch_add(DECISION_US, Ordering::SeqCst);
                             good.set(good.get() + u64::from(now() - came <= PATIENCE_US));

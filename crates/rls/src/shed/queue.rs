@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::gulp::Gulp;
+use super::batch::ReadBatch;
 
 /// Time over which the shortest wait is looked for, as CoDel has it.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
@@ -24,7 +24,7 @@ const STALE_DIVISOR: u32 = 2;
 pub(crate) enum Refused {
     /// It has waited for as long as its caller does.
     Deadline,
-    /// It came into a queue that stands, and has waited for three quarters of that; or with others that are newer ([`Gulp`]).
+    /// It came into a queue that stands, and has waited for three quarters of that; or with others that are newer ([`ReadBatch`]).
     Overload,
     /// Too many wait for the backend already.
     Queue,
@@ -83,8 +83,8 @@ impl Queue {
     }
 
     /// Requests that came at once, within the last `span`; `is_alone` if the connection mostly brings one.
-    pub(crate) fn gulp(&self, span: Duration, is_alone: bool) -> Gulp {
-        Gulp {
+    pub(crate) fn batch(&self, span: Duration, is_alone: bool) -> ReadBatch {
+        ReadBatch {
             span,
             patience: self.patience,
             stands: self.stands,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::queue::Refused;
 
-/// Eighths of the patience that a request of a gulp may be old to be answered while the queue stands. Whatever a turn takes,
+/// Eighths of the patience that a request of a batch may be old to be answered while the queue stands. Whatever a turn takes,
 /// the newest are that young, so the thread never runs out of requests that can be answered in time; and as it decides no
 /// more than came within that time, a turn takes only as much longer as more is asked than it can decide. The rest of the
 /// patience is for the ways there and back, which past saturation are long at the caller's end too.
@@ -20,7 +20,7 @@ const ALONE_EIGHTHS: u32 = 4;
 
 /// Requests that one read brought, the oldest first. How old each is nobody knows; they are taken to have come evenly.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Gulp {
+pub(crate) struct ReadBatch {
     pub(super) span: Duration,
     /// How long callers wait that do not say.
     pub(super) patience: Duration,
@@ -30,7 +30,7 @@ pub(crate) struct Gulp {
     pub(super) is_alone: bool,
 }
 
-impl Gulp {
+impl ReadBatch {
     /// Whether the request at place `at` of `count`, from 0, is refused; `caller` is how long who asked waits.
     pub(crate) fn refuse(
         &self,
@@ -113,13 +113,13 @@ mod tests {
             let span = now - before.max(visited[found]);
             visited[found] = now;
             queue.note(now, span);
-            let gulp = queue.gulp(span, false);
+            let batch = queue.batch(span, false);
             now += VISIT;
             let calls = std::mem::take(&mut waiting[found]);
             let mut answered = Vec::new();
             for (place, came) in calls.iter().enumerate() {
                 now += READ;
-                if sheds && gulp.refuse(None, place, calls.len()).is_some() {
+                if sheds && batch.refuse(None, place, calls.len()).is_some() {
                     refused += 1;
                 } else {
                     now += DECISION;
@@ -182,42 +182,42 @@ mod tests {
     #[test]
     fn the_newest_are_answered() {
         let at = Duration::from_millis;
-        let gulp = |span, stands| Gulp {
+        let batch = |span, stands| ReadBatch {
             span,
             patience: PATIENCE,
             stands,
             is_alone: false,
         };
-        let refused = |gulp: Gulp, caller| {
+        let refused = |batch: ReadBatch, caller| {
             (0..10)
-                .filter(|place| gulp.refuse(caller, *place, 10).is_some())
+                .filter(|place| batch.refuse(caller, *place, 10).is_some())
                 .count()
         };
-        assert_eq!(refused(gulp(at(4), true), None), 0);
-        assert_eq!(refused(gulp(at(20), true), None), 8);
-        assert_eq!(refused(gulp(at(40), true), None), 9);
-        assert_eq!(refused(gulp(at(40), false), None), 8);
-        let oldest = gulp(at(40), true).refuse(None, 0, 10);
+        assert_eq!(refused(batch(at(4), true), None), 0);
+        assert_eq!(refused(batch(at(20), true), None), 8);
+        assert_eq!(refused(batch(at(40), true), None), 9);
+        assert_eq!(refused(batch(at(40), false), None), 8);
+        let oldest = batch(at(40), true).refuse(None, 0, 10);
         assert_eq!(oldest, Some(Refused::Deadline));
         assert_eq!(
-            gulp(at(15), true).refuse(None, 0, 10),
+            batch(at(15), true).refuse(None, 0, 10),
             Some(Refused::Overload)
         );
         // Callers that wait for less are believed, those that wait for more keep nobody waiting.
-        assert_eq!(refused(gulp(at(9), true), Some(at(9))), 8);
-        assert_eq!(refused(gulp(at(40), true), Some(at(500))), 9);
+        assert_eq!(refused(batch(at(9), true), Some(at(9))), 8);
+        assert_eq!(refused(batch(at(40), true), Some(at(500))), 9);
         let alone = |span| {
             let is_alone = true;
-            let gulp = Gulp {
+            let batch = ReadBatch {
                 is_alone,
-                ..gulp(span, true)
+                ..batch(span, true)
             };
-            gulp.refuse(None, 0, 1)
+            batch.refuse(None, 0, 1)
         };
         assert_eq!(alone(at(19)), None);
         assert_eq!(alone(at(20)), Some(Refused::Overload));
         assert_eq!(alone(at(40)), Some(Refused::Deadline));
-        let none_left = gulp(Duration::ZERO, false).refuse(Some(Duration::ZERO), 0, 1);
+        let none_left = batch(Duration::ZERO, false).refuse(Some(Duration::ZERO), 0, 1);
         assert_eq!(none_left, Some(Refused::Deadline));
     }
 }
