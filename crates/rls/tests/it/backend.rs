@@ -9,15 +9,7 @@ use tollgate_wire::rls::UInt64Value;
 use tollgate_wire::rls::rate_limit_response::Code;
 use tonic::Code as GrpcCode;
 
-use crate::support::{RULES, Service, descriptor, request};
-
-fn redis(test: &str, flags: &[&str]) -> Option<Server> {
-    let redis = Server::redis(flags).expect("redis-server starts");
-    if redis.is_none() {
-        peers::skip(test, "redis-server");
-    }
-    redis
-}
+use crate::support::{RULES, Service, descriptor, redis, request};
 
 #[tokio::test]
 async fn redis_gives_the_answers_of_the_embedded_store() {

@@ -28,11 +28,7 @@ descriptors:
 ";
 
 fn redis(test: &str) -> Option<Server> {
-    let redis = Server::redis(&[]).expect("redis-server starts");
-    if redis.is_none() {
-        peers::skip(test, "redis-server");
-    }
-    redis
+    crate::support::redis(test, &[])
 }
 
 fn counters(stop_when_over: bool) -> EnvoyCounters {

@@ -2,11 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 
-use tollgate_testkit::peers;
-
-use crate::support::Service;
+use crate::support::{Service, run_python_client};
 
 #[test]
 fn json_is_answered_with_the_code_of_the_verdict() {
@@ -143,16 +140,5 @@ fn garbage_leaves_the_service_answering() {
 /// Python's client, curl, ab and wrk where they are installed, and what raw sockets can send.
 #[test]
 fn real_clients_are_understood() {
-    let Some(python) = peers::python() else {
-        return peers::skip("http_clients", "the Python clients");
-    };
-    let service = Service::embedded();
-    let output = Command::new(python)
-        .arg(peers::clients().join("http_clients.py"))
-        .arg(service.server().http_addr().expect("TCP").to_string())
-        .output()
-        .expect("Python starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(text.lines().last(), Some("ok"), "{text}{errors}");
+    run_python_client("http_clients.py", &Service::embedded());
 }

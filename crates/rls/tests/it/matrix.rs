@@ -15,10 +15,10 @@ use tollgate_testkit::{Client as Store, PATIENCE, Server, peers};
 
 use crate::replica::{Replica, asked_on};
 use crate::storm::{
-    ALL, BEFORE, BOTH, CLIENTS, KEYS, LIMIT, Place, Protocol, Until, passed, rules, storm,
-    take_some, take_the_rest,
+    ALL, BEFORE, BOTH, CLIENTS, KEYS, LIMIT, Passed, Place, Protocol, Seen, Until, passed, rules,
+    storm, take_some, take_the_rest,
 };
-use crate::support::{Service, system_clock};
+use crate::support::{Service, redis, system_clock};
 
 #[test]
 fn no_algorithm_is_forgotten() {
@@ -47,16 +47,20 @@ fn embedded() -> Service {
     })
 }
 
-fn on(store: &Server) -> Service {
-    Service::remote_with(&format!("redis://{}", store.addr()), &rules())
+/// What passed before, during and after an outage is the limit, but for requests without an answer.
+fn exactly_the_limit_in_all(seen: &Seen, after: &Passed) {
+    for (key, name) in KEYS.iter().enumerate() {
+        let passed = BEFORE + seen.passed[key] + after[key];
+        assert!(
+            passed <= LIMIT && passed + seen.lost[key] >= LIMIT,
+            "{name}: {passed} passed, {} without an answer",
+            seen.lost[key]
+        );
+    }
 }
 
-fn redis(test: &str, flags: &[&str]) -> Option<Server> {
-    let redis = Server::redis(flags).expect("redis-server starts");
-    if redis.is_none() {
-        peers::skip(test, "redis-server");
-    }
-    redis
+fn on(store: &Server) -> Service {
+    Service::remote_with(&format!("redis://{}", store.addr()), &rules())
 }
 
 #[tokio::test]
@@ -204,14 +208,7 @@ async fn a_killed_service_forgets_nothing(flags: &[&str]) {
 
     let second = Replica::start(&dir, flags);
     let after = passed(Place::of_process(&second), CLIENTS, 1).await;
-    for (key, name) in KEYS.iter().enumerate() {
-        let passed = BEFORE + seen.passed[key] + after[key];
-        assert!(
-            passed <= LIMIT && passed + seen.lost[key] >= LIMIT,
-            "{name}: {passed} passed, {} without an answer",
-            seen.lost[key]
-        );
-    }
+    exactly_the_limit_in_all(&seen, &after);
     std::fs::remove_dir_all(&dir).expect("the folder is ours");
 }
 
@@ -331,14 +328,7 @@ async fn a_redis_that_logs_its_writes_is_killed_amid_requests() {
     let second = redis(test, &log).expect("it was there before");
     let service = on(&second);
     let after = passed(Place::of(&service), CLIENTS, 1).await;
-    for (key, name) in KEYS.iter().enumerate() {
-        let passed = BEFORE + seen.passed[key] + after[key];
-        assert!(
-            passed <= LIMIT && passed + seen.lost[key] >= LIMIT,
-            "{name}: {passed} passed, {} without an answer",
-            seen.lost[key]
-        );
-    }
+    exactly_the_limit_in_all(&seen, &after);
     std::fs::remove_dir_all(&dir).expect("the folder is ours");
 }
 

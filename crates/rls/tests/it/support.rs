@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +13,7 @@ use tollgate_rls::{
     Backend, HeaderForm, HealthNeeds, Modes, RlsConfig, RlsServer, RuleFiles, StoreConfig,
 };
 use tollgate_testkit::process::temp_dir;
+use tollgate_testkit::{Server, peers};
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 use tollgate_wire::rls::{
     RateLimitDescriptor, RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT,
@@ -417,4 +419,28 @@ pub(crate) fn request(descriptors: Vec<RateLimitDescriptor>) -> RateLimitRequest
         descriptors,
         hits_addend: 0,
     }
+}
+
+/// A redis-server with these flags; without one the test says that it is skipped.
+pub(crate) fn redis(test: &str, flags: &[&str]) -> Option<Server> {
+    let redis = Server::redis(flags).expect("redis-server starts");
+    if redis.is_none() {
+        peers::skip(test, "redis-server");
+    }
+    redis
+}
+
+/// Runs a Python script of `tests/clients/` against the service's HTTP port; its last line is `ok` when all was right.
+pub(crate) fn run_python_client(script: &str, service: &Service) {
+    let Some(python) = peers::python() else {
+        return peers::skip(script, "the Python clients");
+    };
+    let output = Command::new(python)
+        .arg(peers::clients().join(script))
+        .arg(service.server().http_addr().expect("TCP").to_string())
+        .output()
+        .expect("Python starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(text.lines().last(), Some("ok"), "{text}{errors}");
 }

@@ -1,12 +1,10 @@
 //! The service's own interface over HTTP.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 use tollgate_testkit::process::free_port;
 use tollgate_testkit::{Server, peers};
 
-use crate::support::{RULES, Service, http_request};
+use crate::support::{RULES, Service, http_request, run_python_client};
 
 fn check(pairs: &[(&str, &str)], hits: u64) -> Value {
     let entries: Vec<Value> = pairs
@@ -278,18 +276,7 @@ fn a_backend_that_is_down_is_reduced_capacity() {
 /// The document is valid, every path of it is there, and answers are as it says.
 #[test]
 fn the_openapi_document_holds() {
-    let Some(python) = peers::python() else {
-        return peers::skip("openapi", "the Python clients");
-    };
-    let service = with_jobs();
-    let output = Command::new(python)
-        .arg(peers::clients().join("rls_openapi.py"))
-        .arg(service.server().http_addr().expect("TCP").to_string())
-        .output()
-        .expect("Python starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(text.lines().last(), Some("ok"), "{text}{errors}");
+    run_python_client("rls_openapi.py", &with_jobs());
 }
 
 /// Units are held under a name, and what the actual cost leaves of them comes back, once.

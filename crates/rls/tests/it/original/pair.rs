@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tollgate_testkit::{Server, peers};
+use tollgate_testkit::Server;
 use tollgate_wire::resp::Value;
 use tollgate_wire::rls::value::Kind as ValueKind;
 use tollgate_wire::rls::{Duration, RateLimitRequest, RateLimitResponse, Struct};
@@ -181,11 +181,7 @@ impl Pair {
 }
 
 pub(super) fn redis(test: &str) -> Option<Server> {
-    let redis = Server::redis(&[]).expect("redis-server starts");
-    if redis.is_none() {
-        peers::skip(test, "redis-server");
-    }
-    redis
+    crate::support::redis(test, &[])
 }
 
 /// Every key of a store with its value. All were last set to live for so many seconds, not longer ago than a test may take.
