@@ -9,6 +9,7 @@ use tollgate_commands::{
 };
 use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
+use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 
 use super::api::REPL_ALL;
@@ -225,6 +226,18 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
+    /// The time of a command: that at which the script began. Only TIME tells how late it is once the hook has looked at
+    /// the script, so that one that waits by it comes to its end.
+    fn now_of(&self, row: &Row) -> Timestamp {
+        match &self.running {
+            Some(running) if row.name == "TIME" => {
+                let nanos = running.ran(Clock::monotone());
+                self.now.plus(u64::try_from(nanos).unwrap_or(0))
+            }
+            _ => self.now,
+        }
+    }
+
     /// One command of the script: gate, lock, run.
     fn perform(&mut self, args: &[&[u8]]) -> Result<Reply, CmdError> {
         let found = self.engine.resolve(args);
@@ -270,7 +283,7 @@ impl Run<'_> {
             row,
             args,
             db: self.db,
-            now: self.now,
+            now: self.now_of(row),
             origin: Origin::Script,
             may_block: false,
             client: self.client,

@@ -4,7 +4,7 @@
 //! all threads ([`cache`]). A script runs on the thread of its client with the shards of its declared keys locked, and
 //! its commands take the executor's way ([`call`]). One that may touch other keys, as far as its source tells
 //! ([`prove`]), enters the gate of the lock rule first and locks further shards when it comes to them; all stay locked
-//! to its end, so that it is atomic. Its time stands still.
+//! to its end, so that it is atomic. Its time stands still; a long one is told by TIME that it goes on.
 
 mod api;
 mod base;

@@ -151,7 +151,7 @@ fn one_script_leaves_nothing_to_the_next() {
 fn time_stands_still_in_a_script() {
     let mut client = Client::new(&engine(16));
     client.call(&["SET", "k", "v", "PX", "1"]);
-    let body = "local a = redis.call('time') local x = 0 for i = 1, 3000000 do x = x + i end local b = redis.call('time') \
+    let body = "local a = redis.call('time') local x = 0 for i = 1, 1000 do x = x + i end local b = redis.call('time') \
         return {a[1] == b[1] and a[2] == b[2], redis.call('exists', 'k')}";
     assert_eq!(
         client.call(&["EVAL", body, "0"]),
@@ -162,6 +162,15 @@ fn time_stands_still_in_a_script() {
         client.int(&["EVAL", "return redis.call('exists', 'k')", "0"]),
         0
     );
+}
+
+#[test]
+fn a_script_that_waits_by_the_time_comes_to_its_end() {
+    let mut client = Client::new(&engine(16));
+    client.call(&["SET", "k", "v", "PX", "1"]);
+    let body = "local function now() local t = redis.call('time') return t[1] * 1000000 + t[2] end \
+        local later = now() + 2000 while now() < later do end return redis.call('exists', 'k')";
+    assert_eq!(client.int(&["EVAL", body, "0"]), 1);
 }
 
 #[test]
