@@ -162,7 +162,9 @@ impl CellFindings {
         {
             self.sustained_rps = goal.lower_rps;
             self.not_held_rps = capacity.shown_upper_rps();
-            self.doubtful_rps = goal.upper_rps.filter(|_| self.not_held_rps.is_none());
+            let doubtful = goal.upper_rps.or(self.doubtful_rps);
+            let beyond = doubtful.filter(|rps| goal.lower_rps.is_none_or(|lower| *rps > lower));
+            self.doubtful_rps = beyond.filter(|_| self.not_held_rps.is_none());
             let each: Option<Vec<f64>> = goal.starts.iter().map(|one| one.lower_rps).collect();
             self.each_start_rps = each.unwrap_or_default();
             self.median_of = goal.starts.len();

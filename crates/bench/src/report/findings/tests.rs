@@ -440,3 +440,27 @@ fn the_peak_of_several_starts_is_not_below_what_they_held() {
     assert_eq!(found.peak_goodput_rps, Some(40.0));
     assert_eq!(found.held_text(Lang::En), "40 (12–50)");
 }
+
+/// A search that was stopped by rows which prove nothing has no upper end, and is not at the top of its ladder either.
+#[test]
+fn a_search_without_an_upper_end_knows_of_the_invalid_row_above() {
+    let mut record = run(vec![cell("redis", &[(10.0, 0), (20.0, 90)])]);
+    let cell = &mut record.cells[0];
+    cell.capacity = Some(CapacityRecord {
+        source: CapacitySource::Search,
+        goals: vec![GoalResult {
+            lower_rps: Some(10.0),
+            ..GoalResult::default()
+        }],
+        ..CapacityRecord::default()
+    });
+    assert_eq!(CellFindings::of(cell).doubtful_rps, None);
+    cell.steps[1].validity.grade = Grade::Invalid;
+    let found = CellFindings::of(cell);
+    assert_eq!(
+        (found.sustained_rps, found.not_held_rps, found.doubtful_rps),
+        (Some(10.0), None, Some(20.0))
+    );
+    cell.steps[1].target_rps = 5.0;
+    assert_eq!(CellFindings::of(cell).doubtful_rps, None, "it lies below");
+}
