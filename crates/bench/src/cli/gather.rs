@@ -141,7 +141,7 @@ pub(super) fn boxed(service: Service) -> Target {
 /// What runs at `url`.
 pub(super) fn attach(args: &RunArgs, url: &TargetUrl) -> Result<Target, String> {
     match url.protocol {
-        Protocol::Grpc => Ok(boxed(Service::attach(url))),
+        Protocol::Grpc => Service::attach(url).map(boxed),
         Protocol::Http => Service::attach_http(url, &args.load.http()).map(boxed),
         Protocol::Memcache => {
             Memcached::attach(url).map(|server| Target::Memcached(Box::new(server)))

@@ -11,7 +11,7 @@ use super::gather::{check_apart, check_names, check_server_args, gather};
 use super::mitigations::gather_arms;
 use crate::os::interrupt;
 use crate::record::samples::SampleFile;
-use crate::record::{Grade, RunRecord, Severity};
+use crate::record::{Cell, Grade, RunRecord, Severity};
 use crate::report::files::{RunDirectory, WriteError};
 use crate::report::{
     capacity_lines, healing_line, ladder_head, ladder_row, limit_line, recovery_lines, run_summary,
@@ -206,7 +206,7 @@ fn show_ladders(record: &RunRecord, scenario: &str, console: &mut Console) {
     for cell in record
         .cells
         .iter()
-        .filter(|cell| cell.scenario.name == scenario)
+        .filter(|cell| cell.scenario.name == scenario && has_rows(cell))
     {
         console.line(&format!(
             "\n{} · {} · {}",
@@ -225,6 +225,11 @@ fn show_ladders(record: &RunRecord, scenario: &str, console: &mut Console) {
             }
         }
     }
+}
+
+/// Whether there is more to show of it than that it could not be asked, which was said.
+fn has_rows(cell: &Cell) -> bool {
+    !cell.steps.is_empty() || cell.capacity.is_some() || cell.recovery.is_some()
 }
 
 /// What is safe by all starts together, where stored recoveries bound it: what was shown of each start is its own.

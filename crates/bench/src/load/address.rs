@@ -90,6 +90,12 @@ impl Endpoint {
         }
     }
 
+    /// Opens a blocking connection like [`Endpoint::connect`]; a failure is a sentence with the address.
+    pub fn reach(&self) -> Result<Socket, String> {
+        self.connect()
+            .map_err(|error| format!("cannot connect to {}: {error}", self.address))
+    }
+
     /// Opens a blocking connection to its first place and greets.
     pub fn connect(&self) -> io::Result<Socket> {
         self.connect_as(0)

@@ -22,24 +22,33 @@ pub(super) fn unanswered(error: &std::io::Error) -> String {
 }
 
 /// One connection, one question at a time.
+///
+/// After a question without an answer nothing more is asked: what comes then may be that answer, and who asks a server
+/// that hangs ten things would wait ten times.
 #[derive(Debug)]
 pub struct Client {
     socket: Socket,
     input: Vec<u8>,
+    /// Why a question got no answer.
+    lost: Option<String>,
 }
 
 impl Client {
     /// Connects and greets.
     pub fn connect(endpoint: &Endpoint) -> Result<Client, String> {
-        let socket = endpoint
-            .connect()
-            .map_err(|error| format!("cannot connect to {}: {error}", endpoint.address))?;
+        Client::patient(endpoint, ANSWER_TIMEOUT)
+    }
+
+    /// The same with another wait for each answer.
+    fn patient(endpoint: &Endpoint, wait: Duration) -> Result<Client, String> {
+        let socket = endpoint.reach()?;
         socket
-            .set_timeout(Some(ANSWER_TIMEOUT))
+            .set_timeout(Some(wait))
             .map_err(|error| error.to_string())?;
         Ok(Client {
             socket,
             input: Vec::new(),
+            lost: None,
         })
     }
 
@@ -61,28 +70,35 @@ impl Client {
 
     /// `args` name the request in errors.
     fn exchange(&mut self, request: &[u8], args: &[&[u8]]) -> Result<Vec<u8>, String> {
+        if let Some(why) = &self.lost {
+            return Err(why.clone());
+        }
+        self.answer(request).map_err(|why| {
+            let why = self.failed(args, &why);
+            self.lost = Some(why.clone());
+            why
+        })
+    }
+
+    fn answer(&mut self, request: &[u8]) -> Result<Vec<u8>, String> {
         self.socket
             .write_all(request)
-            .map_err(|error| self.failed(args, &unanswered(&error)))?;
+            .map_err(|error| unanswered(&error))?;
         loop {
             match resp::frame_len(&self.input) {
                 Ok(Some(length)) => return Ok(self.input.drain(..length).collect()),
                 Ok(None) if self.input.len() > ANSWER_MAX => {
-                    return Err(self.failed(args, "the answer is too long"));
+                    return Err("the answer is too long".into());
                 }
                 Ok(None) => {}
-                Err(error) => {
-                    return Err(
-                        self.failed(args, &format!("the answer is not valid RESP: {error}"))
-                    );
-                }
+                Err(error) => return Err(format!("the answer is not valid RESP: {error}")),
             }
             let mut bytes = [0; 16 * 1024];
             match self.socket.read(&mut bytes) {
-                Ok(0) => return Err(self.failed(args, "the server closed the connection")),
+                Ok(0) => return Err("the server closed the connection".into()),
                 Ok(count) => self.input.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failed(args, &unanswered(&error))),
+                Err(error) => return Err(unanswered(&error)),
             }
         }
     }
@@ -123,5 +139,28 @@ impl Client {
                 .is_some_and(|row| row.as_array().is_some_and(|r| !r.is_empty())),
             Err(_) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::load::address::Address;
+
+    #[test]
+    fn an_answer_that_came_too_late_is_not_taken_for_the_next() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::plain(Address::Tcp(listener.local_addr().unwrap()));
+        let mut client = Client::patient(&endpoint, Duration::from_millis(20)).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let first = client.ask(&[b"PING"]).unwrap_err();
+        assert!(first.starts_with("PING: no answer"), "{first}");
+        server.write_all(b"+PONG\r\n").unwrap();
+        // Nothing more is asked, and the reason stays that of the question that was not answered.
+        assert_eq!(client.ask(&[b"INFO"]).unwrap_err(), first);
+        assert_eq!(client.call(&[b"DBSIZE"]).unwrap_err(), first);
+        assert_eq!(client.ask_rendered(b"GET x\r\n").unwrap_err(), first);
     }
 }

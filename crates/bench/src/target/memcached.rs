@@ -193,9 +193,7 @@ fn question(
     mut more: impl FnMut(&str) -> bool,
 ) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{what}: {}", unanswered(&error));
-    let mut socket = endpoint
-        .connect()
-        .map_err(|error| format!("cannot connect to {}: {error}", endpoint.address))?;
+    let mut socket = endpoint.reach()?;
     socket.set_timeout(Some(ANSWER_TIMEOUT)).map_err(failed)?;
     socket
         .write_all(format!("{what}\r\n").as_bytes())

@@ -268,18 +268,22 @@ impl Service {
     }
 
     /// Takes a service that runs already with the rules of [`rules_yaml`].
-    #[must_use]
-    pub fn attach(url: &TargetUrl) -> Service {
+    ///
+    /// # Errors
+    /// If nothing listens there.
+    pub fn attach(url: &TargetUrl) -> Result<Service, String> {
         Service::attached(url, None)
     }
 
     /// Takes an HTTP server that runs already.
     pub fn attach_http(url: &TargetUrl, options: &HttpOptions) -> Result<Service, String> {
         let ask = options.ask(&url.authority, &url.path)?;
-        Ok(Service::attached(url, Some(ask)))
+        Service::attached(url, Some(ask))
     }
 
-    fn attached(url: &TargetUrl, http: Option<HttpAsk>) -> Service {
+    fn attached(url: &TargetUrl, http: Option<HttpAsk>) -> Result<Service, String> {
+        // So that a wrong address is one sentence, and not a ladder without rows for every scenario.
+        url.endpoint.reach()?;
         let pids = url.processes();
         let record = TargetRecord {
             name: url.name.clone(),
@@ -290,14 +294,14 @@ impl Service {
             idle_rss_bytes: proc::rss_bytes_of_all(&pids),
             ..TargetRecord::default()
         };
-        Service {
+        Ok(Service {
             record,
             endpoint: url.endpoint.clone(),
             pids,
             arm: None,
             process: None,
             http,
-        }
+        })
     }
 
     /// The ways in which it is asked.

@@ -40,7 +40,8 @@ fn run(address: SocketAddr, plan: &RunPlan, job: &Job) {
     let (mut console, stop) = (Console::silent(), AtomicBool::new(false));
     let mut session = Session::new(plan, &mut console, &stop);
     let url = TargetUrl::parse(&format!("fake=grpc://{address}")).unwrap();
-    session.add(Target::Service(Box::new(Service::attach(&url))));
+    let service = Service::attach(&url).unwrap();
+    session.add(Target::Service(Box::new(service)));
     session.run_job(job, &mut |_, _| {});
 }
 

@@ -51,6 +51,8 @@ impl Bench {
             .args(["--scenario", "single-key", "--out"])
             .arg(folder.join("results"))
             .env_remove("RUST_BACKTRACE")
+            // So that what a killed bench leaves behind goes with the folder.
+            .env("TMPDIR", &folder)
             .stdin(Stdio::null())
             .stdout(output("out"))
             .stderr(output("err"));
@@ -291,9 +293,13 @@ fn a_row_whose_repetition_is_interrupted_is_kept() {
 #[test]
 fn targets_that_cannot_be_measured_are_refused_in_a_sentence() {
     let closed = tollgate_testkit::process::free_port().unwrap();
-    let down = format!("down=redis://127.0.0.1:{closed}");
+    let down = |scheme: &str| format!("down={scheme}://127.0.0.1:{closed}");
+    let [store, grpc, http, memcache] = ["redis", "grpc", "http", "memcache"].map(down);
     let cases = [
-        (down.as_str(), "refused"),
+        (store.as_str(), "refused"),
+        (grpc.as_str(), "refused"),
+        (http.as_str(), "refused"),
+        (memcache.as_str(), "refused"),
         ("x=gopher://127.0.0.1:70", "gopher"),
         ("x=redis://127.0.0.1:notaport", "notaport"),
         ("x=redis://192.0.2.1:6379", "--i-own-this-target"),
@@ -314,6 +320,7 @@ fn targets_that_cannot_be_measured_are_refused_in_a_sentence() {
                 record.partial_reason.as_deref(),
                 Some("nothing was measured")
             );
+            assert!(record.cells.is_empty(), "{url}: no ladders without rows");
         }
     }
 }
