@@ -540,11 +540,19 @@ pub(crate) fn judgements(cell: &Cell) -> impl Iterator<Item = &Accuracy> {
         .chain(cell.steps.iter().filter_map(|step| step.accuracy.as_ref()))
 }
 
-/// Worst over-admission of a cell in percent; `None` if no oracle ran.
+/// Whether the target decided anything: one that answers nobody keeps every limit.
+fn decided(cell: &Cell) -> bool {
+    cell.steps
+        .iter()
+        .any(|step| step.allowed > 0 || step.denied > 0)
+}
+
+/// Worst over-admission of a cell in percent; `None` if no oracle ran, or there was nothing to judge.
 pub(crate) fn over_admission(cell: &Cell) -> Option<f64> {
     judgements(cell)
         .map(|accuracy| accuracy.over_admission_percent)
         .max_by(f64::total_cmp)
+        .filter(|worst| *worst > 0.0 || decided(cell))
 }
 
 /// The most that one key was admitted within one window's length, in multiples of the limit.
@@ -564,11 +572,14 @@ pub(crate) fn limits(cell: &Cell) -> Option<(u64, u64)> {
     known().min().zip(known().max())
 }
 
-/// Whether any cell admitted more than its limit; `None` if no oracle ran.
+/// Whether no cell admitted more than its limit; `None` if no oracle ran, or there was nothing to judge.
 pub(crate) fn never_over_admitted(record: &RunRecord) -> Option<bool> {
-    let mut judged = record.cells.iter().flat_map(judgements).peekable();
-    judged.peek()?;
-    Some(judged.all(|accuracy| accuracy.never_over()))
+    let all = || record.cells.iter();
+    if !all().flat_map(judgements).all(Accuracy::never_over) {
+        return Some(false);
+    }
+    let judged = |cell: &Cell| decided(cell) && judgements(cell).next().is_some();
+    all().any(judged).then_some(true)
 }
 
 #[cfg(test)]

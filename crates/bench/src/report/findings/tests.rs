@@ -257,6 +257,7 @@ fn the_worst_judgement_of_a_cell_may_stand_in_a_row() {
             worst_window_admitted: Some(worst),
             ..Accuracy::default()
         });
+        step.allowed = 1;
     }
     cell.accuracy = Some(Accuracy::default());
     assert_eq!(worst_stretch(cell), Some(1.5));

@@ -218,6 +218,17 @@ fn the_verdict_claims_what_the_ladders_support() {
 }
 
 #[test]
+fn a_target_that_decided_nothing_is_not_praised_for_it() {
+    let mut record = fixture::run();
+    for step in record.cells.iter_mut().flat_map(|cell| &mut cell.steps) {
+        (step.allowed, step.denied) = (0, 0);
+    }
+    let text = unwrapped(&run_summary(UNICODE, &record));
+    assert!(!text.contains("No cell admitted more"), "{text}");
+    assert!(!text.contains("│ 0 %"), "{text}");
+}
+
+#[test]
 fn the_verdict_names_what_is_no_result_and_leaves_the_rest() {
     let mut record = fixture::run();
     let late = "the generator used 92.0 % of its core";
