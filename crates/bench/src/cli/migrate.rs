@@ -62,3 +62,45 @@ pub(super) fn run(args: &MigrateArgs) -> Result<ExitCode, String> {
     }
     Ok(ExitCode::SUCCESS)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Parser, ValueEnum};
+
+    use super::*;
+    use crate::cli::args::RunArgs;
+    use crate::cli::gather::{check_apart, check_names};
+    use crate::target::url::TargetUrl;
+
+    #[derive(Parser)]
+    struct Bench {
+        #[command(flatten)]
+        run: RunArgs,
+    }
+
+    #[test]
+    fn the_command_that_measures_both_is_one_that_the_bench_takes() {
+        let systems = System::value_variants();
+        let pairs = systems
+            .iter()
+            .flat_map(|from| systems.iter().map(move |to| (*from, *to)));
+        for (from, to) in pairs.filter(|(from, to)| from != to) {
+            let plan = Plan {
+                from,
+                to,
+                run: None,
+                lang: Lang::En,
+            };
+            let text = plan.markdown("");
+            let (_, rest) = text.split_once("`tollgate bench --").unwrap();
+            let (words, _) = rest.split_once('`').unwrap();
+            let words = format!("bench --{words}");
+            let args = Bench::try_parse_from(words.split(' ')).unwrap().run;
+            check_names(&args.only).unwrap_or_else(|why| panic!("{words}: {why}"));
+            let urls = args.targets.iter().map(|text| TargetUrl::parse(text));
+            let urls: Vec<TargetUrl> = urls.collect::<Result<_, _>>().unwrap();
+            check_apart(&args.only, &urls).unwrap();
+            assert_eq!(args.only.len() + urls.len(), 2, "{words}");
+        }
+    }
+}

@@ -137,19 +137,35 @@ impl<'a> Plan<'a> {
                     text: self.say(t::BOX_BENCHMARK, &[("detail", &detail)]),
                 }
             }
-            _ => {
-                let names = [self.from, self.to].map(|system| match system.facts().targets {
-                    [.., last] if matches!(system, System::Redis | System::Valkey) => *last,
-                    [first, ..] => *first,
-                    [] => "",
-                });
-                let command = format!("tollgate bench --only {}", names.join(","));
-                Item {
-                    done: false,
-                    text: self.say(t::BOX_BENCHMARK_OPEN, &[("command", &command)]),
+            _ => Item {
+                done: false,
+                text: self.say(
+                    t::BOX_BENCHMARK_OPEN,
+                    &[("command", &self.benchmark_command())],
+                ),
+            },
+        }
+    }
+
+    /// The command that measures both side by side. A service is set beside a service.
+    fn benchmark_command(&self) -> String {
+        let systems = [self.from, self.to];
+        let service = systems.contains(&System::EnvoyproxyRatelimit);
+        let (mut started, mut running) = (Vec::new(), String::new());
+        for system in systems {
+            match (system, system.facts().targets) {
+                // The bench starts none of these.
+                (System::EnvoyproxyRatelimit, [name, ..]) => {
+                    running = format!(" --target {name}=grpc://127.0.0.1:8081");
                 }
+                (System::Tollgate, [_, grpc, ..]) if service => started.push(*grpc),
+                (System::Redis | System::Valkey, [.., name]) | (_, [name, ..]) => {
+                    started.push(*name)
+                }
+                (_, []) => {}
             }
         }
+        format!("tollgate bench --only {}{running}", started.join(","))
     }
 
     fn pool(&self) -> Item {
