@@ -8,7 +8,7 @@ use super::{fixture, html_in, markup, render_all};
 use crate::load::rng::Rng;
 use crate::load::tally::latency_histogram;
 use crate::record::attribution::{ProcessAttribution, Role};
-use crate::record::{RunRecord, SplitLatency};
+use crate::record::{RunRecord, SplitLatency, TargetKind};
 
 /// Every card's place in the page, in order.
 const CARDS: [&str; 23] = [
@@ -63,6 +63,18 @@ fn every_card_appears_once_and_in_order() {
             last = places[0];
         }
     }
+}
+
+#[test]
+fn the_safe_load_of_a_service_is_not_read_as_that_of_a_store() {
+    let mut record = run();
+    for target in &mut record.targets {
+        target.kind = TargetKind::Service;
+    }
+    let html = html_in(&record, Lang::En);
+    let (_, card) = html.split_once("safe</").unwrap();
+    let card = &card[..500];
+    assert!(card.contains("· service"), "{card}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Headline numbers, and the comparison of the cells of every scenario.
 
-use crate::record::{Grade, LatencySummary, RunRecord};
+use crate::record::{Grade, LatencySummary, RunRecord, TargetKind};
 
 use super::super::super::decision::{self, at_the_knee};
 use super::super::super::findings::{Ranked, ScenarioFindings, over_admission};
@@ -186,16 +186,21 @@ fn bounding(source: &Source<'_>) -> Vec<Number> {
     let bests = source
         .scenarios
         .iter()
-        .filter_map(|scenario| scenario.ranked.first());
-    let held = bests.filter_map(|best| Some((best, best.findings.safe_rps?)));
-    let Some((best, safe)) = held.min_by(|a, b| a.1.total_cmp(&b.1)) else {
+        .filter_map(|scenario| Some((scenario, scenario.ranked.first()?)));
+    let held = bests.filter_map(|(scenario, best)| Some((scenario, best, best.findings.safe_rps?)));
+    let Some((scenario, best, safe)) = held.min_by(|a, b| a.2.total_cmp(&b.2)) else {
         return Vec::new();
+    };
+    // A store and a service can be asked for the same scenario.
+    let note = match scenario.kind {
+        TargetKind::Service => format!("{} · {}", short_title(best.cell), scenario.title(lang)),
+        TargetKind::Store | TargetKind::Null => best.cell.title(),
     };
     let mut out = vec![Number {
         value: large(safe),
         unit: "/s",
         name: d::D_NUMBER_SAFE.of(lang).into(),
-        note: best.cell.title(),
+        note: note.clone(),
         tip: tip(source, best.cell),
     }];
     let step = at_the_knee(best.cell, &best.findings);
@@ -204,7 +209,7 @@ fn bounding(source: &Source<'_>) -> Vec<Number> {
         value: ms(found.p99_us),
         unit: "ms",
         name: d::D_NUMBER_KNEE.of(lang).into(),
-        note: best.cell.title(),
+        note: note.clone(),
         tip: tip(source, best.cell),
     }));
     out
