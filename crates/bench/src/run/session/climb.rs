@@ -219,18 +219,7 @@ impl Session<'_> {
     }
 
     fn may_repeat(&self, step: &Step, repeated: usize) -> bool {
-        let exact = step.accuracy.as_ref().is_none_or(|found| {
-            // A wrong decision counts on a busy machine as well.
-            found.never_over() && found.never_under()
-        });
-        // A load that the generator cannot carry will be no other the next time.
-        let carried = step
-            .generator
-            .is_none_or(|used| used.cpu_percent <= GENERATOR_CPU_PERCENT_MAX);
-        exact
-            && carried
-            && step.validity.grade == Grade::Invalid
-            && step.failures.refused == 0
+        worth_repeating(step)
             && repeated < REPEATS_PER_STEP
             && self.repeats_left > 0
             && !self.bed.stopped()
@@ -285,9 +274,63 @@ impl Session<'_> {
     }
 }
 
+/// Whether the machine spoiled a row that may come out better the next time.
+fn worth_repeating(step: &Step) -> bool {
+    let exact = step.accuracy.as_ref().is_none_or(|found| {
+        // A wrong decision counts on a busy machine as well.
+        found.never_over() && found.never_under()
+    });
+    // Who answers nobody will do so again, after a wait as long.
+    let answered = step.completed > 0;
+    // A load that the generator cannot carry will be no other the next time.
+    let carried = step
+        .generator
+        .is_none_or(|used| used.cpu_percent <= GENERATOR_CPU_PERCENT_MAX);
+    exact
+        && answered
+        && carried
+        && step.validity.grade == Grade::Invalid
+        && step.failures.refused == 0
+}
+
 /// The first complaint about an answer of the step, after a semicolon; empty without one.
 fn complaint(step: &Step) -> String {
     let mut notes = step.notes.iter();
     let found = notes.find_map(|note| note.strip_prefix(FIRST_COMPLAINT));
     found.map_or_else(String::new, |text| format!("; first {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Accuracy, ProcessUse};
+
+    #[test]
+    fn a_row_is_repeated_only_where_the_machine_may_have_spoiled_it() {
+        let mut spoiled = Step {
+            completed: 1,
+            ..Step::default()
+        };
+        assert!(!worth_repeating(&spoiled), "valid");
+        spoiled
+            .validity
+            .lower(Grade::Invalid, "the generator was late");
+        assert!(worth_repeating(&spoiled));
+        let but = |change: &dyn Fn(&mut Step)| {
+            let mut step = spoiled.clone();
+            change(&mut step);
+            worth_repeating(&step)
+        };
+        assert!(!but(&|step| step.completed = 0), "nobody was answered");
+        assert!(!but(&|step| step.failures.refused = 1), "lost connections");
+        assert!(!but(&|step| step.accuracy = Some(Accuracy {
+            over_admission_percent: 0.1,
+            over_admitted: 1,
+            ..Accuracy::default()
+        })));
+        assert!(!but(&|step| step.generator = Some(ProcessUse {
+            cpu_percent: 99.0,
+            ..ProcessUse::default()
+        })));
+    }
 }
