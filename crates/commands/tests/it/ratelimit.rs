@@ -235,3 +235,76 @@ fn keys_that_are_named_several_times_among_many_are_one() {
         ],
     );
 }
+
+/// A string as redis-cell stores it, of a key with 3 of 5 units left: one unit is a second.
+fn set_as_redis_cell(world: &mut World, key: &str) {
+    let tat = world.now.plus(2_000_000_000).nanos();
+    let expires = world.now.millis() + 2_000;
+    let set = format!("SET {key} {tat} PXAT {expires}");
+    assert_eq!(world.run(&set), "+OK|");
+}
+
+#[test]
+fn a_limiter_of_redis_cell_is_taken_over() {
+    for (command, reply, denied) in [
+        (
+            "CL.THROTTLE k 4 1 1 3",
+            "*5|:0|:5|:0|:-1|:5|",
+            "*5|:1|:5|:0|:1|:5|",
+        ),
+        (
+            "RL.THROTTLE k 4 1 1 3",
+            "*5|:0|:5|:0|:-1|:5|",
+            "*5|:1|:5|:0|:1|:5|",
+        ),
+        (
+            "THROTTLE k 5 1 1 3",
+            "*5|:1|:5|:0|:5|:0|",
+            "*5|:0|:5|:0|:5|:3|",
+        ),
+        (
+            "GCRA k 4 1 1 TOKENS 3",
+            "*5|:0|:5|:0|:-1|:5|",
+            "*5|:1|:5|:0|:3|:5|",
+        ),
+    ] {
+        let mut world = World::new(1);
+        set_as_redis_cell(&mut world, "k");
+        assert_eq!(world.run(command), reply, "{command}");
+        assert_eq!(world.run("TYPE k"), "+ratelimit|");
+        assert_eq!(world.run("PTTL k"), ":5000|");
+        let again = command.replace("CL.THROTTLE k 4 1 1 3", "CL.THROTTLE k 4 1 1");
+        let again = again.replace("RL.THROTTLE k 4 1 1 3", "RL.THROTTLE k 4 1 1");
+        assert_eq!(world.run(&again), denied, "{command}");
+    }
+    // A denial, and a look, change nothing.
+    let mut world = World::new(1);
+    set_as_redis_cell(&mut world, "k");
+    let denied = world.run("CL.THROTTLE k 4 1 1 4");
+    assert_eq!(denied, "*5|:1|:5|:3|:1|:2|");
+    assert_eq!(world.run("CL.THROTTLE k 4 1 1 0"), "*5|:0|:5|:3|:-1|:2|");
+    assert_eq!(world.run("TYPE k"), "+string|");
+}
+
+#[test]
+fn other_strings_are_no_limiters() {
+    let mut world = World::new(1);
+    let now = world.now.millis();
+    for line in [
+        format!("SET k {}", world.now.plus(2_000_000_000).nanos()),
+        format!(
+            "SET k {} PXAT {}",
+            world.now.plus(2_000_000_000).nanos(),
+            now + 60_000
+        ),
+        format!("SET k 17 PXAT {}", now + 2_000),
+        format!("SET k -9223372036854775808 PXAT {}", now + 2_000),
+        format!("SET k x PXAT {}", now + 2_000),
+    ] {
+        world.run(&line);
+        let value = world.run("GET k");
+        let reply = world.run("CL.THROTTLE k 4 1 1");
+        assert!(reply.starts_with("-WRONGTYPE"), "{line}: {reply}");
+        assert_eq!(world.run("GET k"), value);
+    }
+}

@@ -204,8 +204,13 @@ fn stored(cx: &mut Cx<'_>, key: Key<'_>) -> Result<Stored, CmdError> {
     let Some(entry) = cx.write(key) else {
         return Ok(Stored::Tat(None));
     };
-    if let ValueRef::Limiter(LimiterState::Gcra { tat }) = entry.value() {
-        return Ok(Stored::Tat(Some(tat)));
+    let expiry = entry.expires_at_ms();
+    match entry.value() {
+        ValueRef::Limiter(LimiterState::Gcra { tat }) => return Ok(Stored::Tat(Some(tat))),
+        ValueRef::Int(nanos) if is_of_redis_cell(nanos, expiry) => {
+            return Ok(Stored::Tat(Some(Timestamp::from_nanos(nanos))));
+        }
+        _ => {}
     }
     let mut slot = load(cx, key)?;
     slot.settle(cx.now)?;
@@ -220,6 +225,15 @@ fn stored(cx: &mut Cx<'_>, key: Key<'_>) -> Result<Stored, CmdError> {
         },
         Slot::Ledger(..) => Err(CmdError::OtherAlgorithm),
     }
+}
+
+/// redis-cell keeps the theoretical arrival time as text in a string, in nanoseconds since the epoch, which expires at just that
+/// time. Such a key came with a snapshot or from a master, and goes on as a limiter. No other string says when it expires.
+fn is_of_redis_cell(nanos: i64, expires_at_ms: Option<i64>) -> bool {
+    /// It takes its own clock for the one and the server's for the other, which stands still while a command or script runs.
+    const CLOCKS_DIFFER_MS: u64 = 10_000;
+    let tat_ms = Timestamp::from_nanos(nanos).millis();
+    expires_at_ms.is_some_and(|at| at.abs_diff(tat_ms) <= CLOCKS_DIFFER_MS)
 }
 
 fn store(cx: &mut Cx<'_>, key: Key<'_>, tat: Timestamp) {
