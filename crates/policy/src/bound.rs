@@ -1,6 +1,6 @@
 //! One limit as it is counted, and what happens when it cannot be.
 
-use tollgate_limiter::calendar::CalendarUnit;
+use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
 use tollgate_limiter::{AlgorithmKind, Method, Nanos, Quota};
 
 use crate::inherit::Inherit;
@@ -58,7 +58,7 @@ impl Bound {
     }
 
     /// By the calendar.
-    pub(crate) fn per_calendar(calendar: tollgate_limiter::calendar::Calendar, limit: u64) -> Self {
+    pub(crate) fn per_calendar(calendar: Calendar, limit: u64) -> Self {
         Self {
             method: Method::Small(AlgorithmKind::Calendar(calendar)),
             quota: Quota::new(limit, 1),
@@ -73,6 +73,22 @@ impl Bound {
             plain: false,
             inherit: None,
             exact: false,
+        }
+    }
+
+    /// The same, whose month is one of the calendar if envoyproxy/ratelimit counts it by blocks of 30 days.
+    pub(crate) fn by_calendar_month(self) -> Self {
+        if !self.plain || self.unit != Some(Unit::Month) {
+            return self;
+        }
+        let month = Calendar {
+            unit: CalendarUnit::Month,
+            zone: Zone::UTC,
+        };
+        Self {
+            inherit: self.inherit,
+            exact: self.exact,
+            ..Self::per_calendar(month, self.quota.limit)
         }
     }
 

@@ -35,6 +35,10 @@ pub struct Modes {
     pub headers: Option<HeaderForm>,
     /// Names of the headers that the request is to have when it goes on, if any.
     pub request_headers: Option<HeaderNames>,
+    /// Names of the first two headers that a response gives for each unit of its statuses, if any: `-Seconds` and so on is appended.
+    pub per_unit_headers: Option<HeaderNames>,
+    /// `unit: month`, counted as envoyproxy/ratelimit counts, is a month of the calendar (UTC) and not 30 days.
+    pub calendar_months: bool,
     /// Responses describe the request, and what rules say about descriptors that pass.
     pub dynamic_metadata: bool,
     /// Counters are called as those of envoyproxy/ratelimit, with this in front (its `CACHE_KEY_PREFIX`), instead of by
@@ -45,7 +49,8 @@ pub struct Modes {
 impl Modes {
     /// Reads the settings that envoyproxy/ratelimit takes from its environment: `SHADOW_MODE`, `QUOTA_MODE`,
     /// `LIMIT_RESPONSE_HEADERS_ENABLED`, `LIMIT_LIMIT_HEADER`, `LIMIT_REMAINING_HEADER`, `LIMIT_RESET_HEADER`, the same four for
-    /// requests, and `RESPONSE_DYNAMIC_METADATA`. What is not there, or empty, has its default.
+    /// requests, `LIMIT_PER_UNIT_HEADERS_ENABLED`, `USE_CALENDAR_MONTH_RATE_LIMIT` and `RESPONSE_DYNAMIC_METADATA`. What is not there, or
+    /// empty, has its default.
     ///
     /// # Errors
     /// A value is no truth value, or no header name; the text names the variable.
@@ -80,6 +85,8 @@ impl Modes {
         Ok(Self {
             shadow_mode: truth("SHADOW_MODE")?,
             quota_mode: truth("QUOTA_MODE")?,
+            per_unit_headers: truth("LIMIT_PER_UNIT_HEADERS_ENABLED")?.then(|| response.clone()),
+            calendar_months: truth("USE_CALENDAR_MONTH_RATE_LIMIT")?,
             headers: truth("LIMIT_RESPONSE_HEADERS_ENABLED")?
                 .then_some(HeaderForm::Named(response)),
             request_headers: truth("LIMIT_REQUEST_HEADERS_ENABLED")?.then_some(request),

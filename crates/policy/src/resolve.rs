@@ -107,7 +107,7 @@ pub(crate) struct Part<'r> {
     pub(crate) name: &'r str,
     pub(crate) bound: Bound,
     key: Range<usize>,
-    previous: Option<(&'r Bound, Range<usize>)>,
+    previous: Option<(Bound, Range<usize>)>,
 }
 
 impl Applied<'_> {
@@ -248,9 +248,8 @@ impl<'r> Resolved<'r> {
                             bound,
                             previous,
                         } = named;
-                        let previous = previous.as_ref();
                         let name = if name.is_empty() { &limit.name } else { name };
-                        self.push_part(name, *bound, previous, request, descriptor, shared);
+                        self.push_part(name, *bound, *previous, request, descriptor, shared);
                     }
                     Some(limit)
                 }
@@ -273,14 +272,19 @@ impl<'r> Resolved<'r> {
         &mut self,
         name: &'r str,
         bound: Bound,
-        previous: Option<&'r Bound>,
+        previous: Option<Bound>,
         request: &RateLimitRequest,
         descriptor: &RateLimitDescriptor,
         shared: Option<&Level>,
     ) {
+        let counted = |bound: Bound| match self.modes.calendar_months {
+            true => bound.by_calendar_month(),
+            false => bound,
+        };
+        let (bound, previous) = (counted(bound), previous.map(counted));
         let key = self.push_key(&bound, &request.domain, descriptor, shared);
         let previous = previous.map(|bound| {
-            let key = self.push_key(bound, &request.domain, descriptor, shared);
+            let key = self.push_key(&bound, &request.domain, descriptor, shared);
             (bound, key)
         });
         self.parts.push(Part {

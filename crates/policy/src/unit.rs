@@ -48,6 +48,19 @@ impl Unit {
         }
     }
 
+    /// Several of it, as names of headers end.
+    pub(crate) const fn plural(self) -> &'static str {
+        match self {
+            Self::Second => "Seconds",
+            Self::Minute => "Minutes",
+            Self::Hour => "Hours",
+            Self::Day => "Days",
+            Self::Week => "Weeks",
+            Self::Month => "Months",
+            Self::Year => "Years",
+        }
+    }
+
     /// Reads a name in any case.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL

@@ -6,9 +6,11 @@ use tollgate_wire::rls::{Duration, HeaderValue, RateLimitRequest, RateLimitRespo
 
 use crate::describe;
 use crate::headers::HeaderForm;
+use crate::modes::HeaderNames;
 use crate::outcome::{retry_of, standings, until_change};
 use crate::resolve::{Applied, Item, Part, Resolved, Role};
 use crate::ruleset::Quota;
+use crate::unit::Unit;
 
 impl Resolved<'_> {
     /// The response to the request that was resolved: one status for each descriptor in their order, over the limit
@@ -51,10 +53,13 @@ impl Resolved<'_> {
             true => Code::OverLimit,
             false => Code::Ok,
         };
-        let headers = match &self.modes.headers {
-            Some(form) => self.headers(form, request, decided, overall),
+        let mut headers = match &self.modes.per_unit_headers {
+            Some(names) => per_unit_headers(names, &statuses),
             None => Vec::new(),
         };
+        if let Some(form) = &self.modes.headers {
+            headers.extend(self.headers(form, request, decided, overall));
+        }
         let request_headers = match &self.modes.request_headers {
             Some(names) => {
                 let form = HeaderForm::Named(names.clone());
@@ -117,6 +122,38 @@ impl Resolved<'_> {
             })
             .collect()
     }
+}
+
+/// Limit and remainder of each unit that statuses name, in the order in which these do; where several have it, of the one with the least
+/// left.
+fn per_unit_headers(names: &HeaderNames, statuses: &[DescriptorStatus]) -> Vec<HeaderValue> {
+    let mut units: Vec<(Unit, u32, u32)> = Vec::new();
+    for status in statuses {
+        let Some(limit) = &status.current_limit else {
+            continue;
+        };
+        let Some(unit) = Unit::from_number(limit.unit) else {
+            continue;
+        };
+        let (quota, left) = (limit.requests_per_unit, status.limit_remaining);
+        match units.iter_mut().find(|known| known.0 == unit) {
+            None => units.push((unit, quota, left)),
+            Some(known) if left < known.2 => (known.1, known.2) = (quota, left),
+            Some(_) => {}
+        }
+    }
+    let header = |name: &str, unit: Unit, number: u32| HeaderValue {
+        key: format!("{name}-{}", unit.plural()),
+        value: number.to_string(),
+        raw_value: Vec::new(),
+    };
+    let of_unit = |(unit, quota, left)| {
+        [
+            header(&names.limit, unit, quota),
+            header(&names.remaining, unit, left),
+        ]
+    };
+    units.into_iter().flat_map(of_unit).collect()
 }
 
 /// What the statuses come to.

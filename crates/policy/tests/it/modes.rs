@@ -360,8 +360,13 @@ fn modes_come_from_the_environment_of_the_peer() {
         ("LIMIT_RESPONSE_HEADERS_ENABLED", "T"),
         ("LIMIT_RESET_HEADER", "x-reset"),
         ("RESPONSE_DYNAMIC_METADATA", "TRUE"),
+        ("LIMIT_PER_UNIT_HEADERS_ENABLED", "true"),
+        ("USE_CALENDAR_MONTH_RATE_LIMIT", "true"),
     ])
     .expect("valid");
+    assert!(all.calendar_months);
+    let per_unit = all.per_unit_headers.as_ref().expect("on");
+    assert_eq!(&*per_unit.limit, "RateLimit-Limit");
     assert!(all.shadow_mode && all.quota_mode && all.dynamic_metadata);
     let Some(HeaderForm::Named(names)) = all.headers else {
         panic!("headers are on, by name");
@@ -390,4 +395,101 @@ fn modes_come_from_the_environment_of_the_peer() {
         read(&[("LIMIT_LIMIT_HEADER", "a b")]),
         Err("LIMIT_LIMIT_HEADER: 'a b' is no header name".to_owned())
     );
+}
+
+/// `LIMIT_PER_UNIT_HEADERS_ENABLED`: as the peer's own tests have it.
+#[test]
+fn headers_may_tell_of_the_tightest_limit_of_each_unit() {
+    const UNITS: &str = "
+domain: basic
+descriptors:
+  - {key: ip, rate_limit: {unit: second, requests_per_unit: 10}}
+  - {key: api, rate_limit: {unit: second, requests_per_unit: 5}}
+  - {key: organization, rate_limit: {unit: day, requests_per_unit: 100}}
+  - {key: free, rate_limit: {unlimited: true}}
+  - {key: odd, rate_limit: {period: 5m, requests_per_unit: 3}}
+";
+    let told = |headers: Option<HeaderForm>, left: [u64; 3]| {
+        let rules = ruleset(UNITS).with_modes(Modes {
+            per_unit_headers: Some(HeaderNames::default()),
+            headers,
+            ..Modes::default()
+        });
+        let pairs = [
+            "ip=1",
+            "free=1",
+            "odd=1",
+            "api=1",
+            "organization=1",
+            "no=rule",
+        ];
+        let descriptors = pairs.iter().map(|pair| descriptor(&[pair])).collect();
+        let request = request(descriptors);
+        let resolved = rules.resolve(&request).expect("a valid request");
+        let [ip, api, organization] = left.map(|left| with(true, left));
+        let response = resolved.verdict(&request, &[ip, with(true, 1), api, organization]);
+        let headers = response.response_headers_to_add.into_iter();
+        headers
+            .map(|header| format!("{}: {}", header.key, header.value))
+            .collect::<Vec<_>>()
+    };
+    let seconds = [
+        "RateLimit-Limit-Seconds: 5",
+        "RateLimit-Remaining-Seconds: 4",
+    ];
+    let days = ["RateLimit-Limit-Days: 100", "RateLimit-Remaining-Days: 75"];
+    assert_eq!(told(None, [9, 4, 75]), [seconds, days].concat());
+    let of_ip = [
+        "RateLimit-Limit-Seconds: 10",
+        "RateLimit-Remaining-Seconds: 0",
+    ];
+    assert_eq!(told(None, [0, 4, 75])[..2], of_ip);
+    // In front of those for the tightest of all.
+    let named = Some(HeaderForm::Named(HeaderNames::default()));
+    let both = told(named, [9, 4, 75]);
+    assert_eq!(both[..4], [seconds, days].concat());
+    assert_eq!((both.len(), &*both[4]), (7, "RateLimit-Limit: 3"));
+}
+
+/// `USE_CALENDAR_MONTH_RATE_LIMIT`.
+#[test]
+fn months_may_be_those_of_the_calendar() {
+    const MONTHS: &str = "
+domain: basic
+descriptors:
+  - {key: plain, rate_limit: {unit: month, requests_per_unit: 5}}
+  - {key: bucket, rate_limit: {unit: month, requests_per_unit: 5, algorithm: gcra}}
+  - {key: day, rate_limit: {unit: day, requests_per_unit: 5}}
+";
+    let methods = |calendar_months| {
+        let rules = ruleset(MONTHS).with_modes(Modes {
+            calendar_months,
+            ..Modes::default()
+        });
+        let descriptors = vec![
+            descriptor(&["plain=x"]),
+            with_override(descriptor(&["any=x"]), 7, 5),
+            descriptor(&["bucket=x"]),
+            descriptor(&["day=x"]),
+        ];
+        let request = request(descriptors);
+        let resolved = rules.resolve(&request).expect("a valid request");
+        let checks = resolved.checks(b"");
+        let told = checks.map(|check| (check.method.name(), check.quota.limit, check.key.to_vec()));
+        told.collect::<Vec<_>>()
+    };
+    let names = |calendar_months| {
+        let told = methods(calendar_months).into_iter();
+        told.map(|(name, limit, _)| (name, limit))
+            .collect::<Vec<_>>()
+    };
+    let window = "fixed-window-epoch";
+    assert_eq!(
+        names(false),
+        [(window, 5), (window, 7), ("gcra", 5), (window, 5)]
+    );
+    let months = [("calendar", 5), ("calendar", 7), ("gcra", 5), (window, 5)];
+    assert_eq!(names(true), months);
+    // They are other counters.
+    assert_ne!(methods(false)[0].2, methods(true)[0].2);
 }

@@ -6,8 +6,9 @@
 
 use redis::{Pipeline, RedisError, Value};
 use smallvec::SmallVec;
+use tollgate_limiter::calendar::Calendar;
 use tollgate_limiter::holds::Ended;
-use tollgate_limiter::{Act, Decision, Timestamp};
+use tollgate_limiter::{Act, AlgorithmKind, Decision, Method, Timestamp};
 use tollgate_policy::{LimitCheck, Role};
 
 use super::draws::Draws;
@@ -44,8 +45,10 @@ pub(crate) struct Envoy {
 struct Counter {
     key: Vec<u8>,
     hits: u64,
-    /// Length of the window, in seconds.
-    window: u64,
+    /// Seconds until the window ends.
+    left: u64,
+    /// How long the counter is kept, in seconds, and no less.
+    keep: u64,
     per_second: bool,
 }
 
@@ -62,14 +65,25 @@ enum Question {
 
 impl Counter {
     fn of(check: &LimitCheck<'_>, now_secs: u64) -> Self {
-        let window = (check.quota.period / NANOS_PER_SEC).max(1);
-        let start = now_secs - now_secs % window;
+        let (start, left, keep) = match check.method {
+            // Months of the calendar: their counters are kept until they end.
+            Method::Small(AlgorithmKind::Calendar(calendar)) => {
+                let (start, end) = calendar_window(calendar, now_secs);
+                (start, end - now_secs, end - now_secs)
+            }
+            _ => {
+                let window = (check.quota.period / NANOS_PER_SEC).max(1);
+                let gone = now_secs % window;
+                (now_secs - gone, window - gone, window)
+            }
+        };
         let mut key = check.key.to_vec();
         key.extend_from_slice(start.to_string().as_bytes());
         Self {
             key,
             hits: check.cost.0.min(MAX_HITS),
-            window,
+            left,
+            keep,
             per_second: check.is_per_second(),
         }
     }
@@ -100,11 +114,11 @@ impl Counter {
     }
 
     /// `count` is what the counter holds once the check's hits are in it. What a denial tells as left was left before.
-    fn decision(&self, check: &LimitCheck<'_>, count: u64, now_secs: u64) -> Decision {
+    fn decision(&self, check: &LimitCheck<'_>, count: u64) -> Decision {
         let limit = check.quota.limit;
         // What comes back always may.
         let allowed = count <= limit || check.role == Role::Refund;
-        let to_end = (self.window - now_secs % self.window) * NANOS_PER_SEC;
+        let to_end = self.left * NANOS_PER_SEC;
         Decision {
             allowed,
             limit,
@@ -144,7 +158,7 @@ impl Envoy {
             0 => 0,
             most => self.draws.below(most),
         };
-        counter.window + jitter
+        counter.keep + jitter
     }
 
     /// What the counters hold afterwards, in their order: those of the main store first, then those per second.
@@ -233,6 +247,17 @@ impl Envoy {
     }
 }
 
+/// First second of the window, and the first after it; an hour, in times that no calendar reaches.
+fn calendar_window(calendar: Calendar, now_secs: u64) -> (u64, u64) {
+    let secs = |millis: i64| u64::try_from(millis / 1_000).ok();
+    let now = Timestamp::from_secs(i64::try_from(now_secs).unwrap_or(i64::MAX));
+    let window = calendar.window(now);
+    let window = window.and_then(|(start, end)| Some((secs(start)?, secs(end)?)));
+    window
+        .filter(|(start, end)| (*start..*end).contains(&now_secs))
+        .unwrap_or((now_secs, now_secs.saturating_add(3_600)))
+}
+
 /// The count of a reply; a counter that is not there holds nothing.
 fn count_of(reply: &Value) -> Option<i64> {
     match reply {
@@ -277,7 +302,7 @@ impl Decide for Envoy {
                 _ => 0,
             };
             let count = unsigned(count).saturating_add(looked);
-            counter.decision(check, count, now_secs)
+            counter.decision(check, count)
         });
         Ok(decisions.collect())
     }
@@ -317,7 +342,8 @@ fn no_reservations() -> BackendError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_limiter::{AlgorithmKind, Cost, Method, Quota};
+    use tollgate_limiter::calendar::{CalendarUnit, Zone};
+    use tollgate_limiter::{Cost, Quota};
     use tollgate_policy::{HotKey, OnError, Unit};
 
     fn check(key: &'static [u8], limit: u64, unit: Unit, hits: u64) -> LimitCheck<'static> {
@@ -370,7 +396,8 @@ mod tests {
         ] {
             let counter = Counter::of(&check(key, 10, unit, 3), now_secs);
             assert_eq!(String::from_utf8_lossy(&counter.key), want);
-            assert_eq!((counter.window, counter.hits), (unit.secs(), 3));
+            assert_eq!((counter.keep, counter.hits), (unit.secs(), 3));
+            assert_eq!(counter.left, unit.secs() - now_secs % unit.secs());
             assert_eq!(counter.per_second, unit == Unit::Second);
         }
         let counter = Counter::of(&check(b"domain_key4_value4_", 15, Unit::Hour, 1), 1_000_000);
@@ -389,7 +416,7 @@ mod tests {
     fn over_is_what_is_above_the_limit_and_lasts_to_the_end_of_the_window() {
         let check = check(b"d_", 15, Unit::Hour, 2);
         let counter = Counter::of(&check, 1_000_000);
-        let decision = |count| counter.decision(&check, count, 1_000_000);
+        let decision = |count| counter.decision(&check, count);
         let to_end = 800 * NANOS_PER_SEC;
         assert_eq!(
             decision(11),
@@ -415,15 +442,36 @@ mod tests {
         };
         let counter = Counter::of(&never, 1_000_000);
         assert_eq!(counter.hits, MAX_HITS);
-        assert_eq!(
-            counter.decision(&never, MAX_HITS, 1_000_000).retry_after,
-            None
-        );
+        assert_eq!(counter.decision(&never, MAX_HITS).retry_after, None);
         let back = LimitCheck {
             role: Role::Refund,
             ..check
         };
-        assert!(counter.decision(&back, 99, 1_000_000).allowed);
+        assert!(counter.decision(&back, 99).allowed);
+    }
+
+    /// `USE_CALENDAR_MONTH_RATE_LIMIT`.
+    #[test]
+    fn months_may_be_those_of_the_calendar() {
+        let month = AlgorithmKind::Calendar(Calendar {
+            unit: CalendarUnit::Month,
+            zone: Zone::UTC,
+        });
+        let check = LimitCheck {
+            method: Method::Small(month),
+            ..check(b"d_m_", 10, Unit::Month, 1)
+        };
+        // The last second of February 2028, and the next.
+        for (now_secs, start, left) in [
+            (1_835_481_599, "d_m_1832976000", 1),
+            (1_835_481_600, "d_m_1835481600", 31 * 86_400),
+        ] {
+            let counter = Counter::of(&check, now_secs);
+            assert_eq!(String::from_utf8_lossy(&counter.key), start);
+            assert_eq!((counter.left, counter.keep), (left, left));
+            let decision = counter.decision(&check, 1);
+            assert_eq!(decision.reset_after, left * NANOS_PER_SEC);
+        }
     }
 
     #[test]

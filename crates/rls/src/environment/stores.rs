@@ -51,16 +51,31 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         Ok(())
     }
 
+    /// Password, or user and password, of the store whose variables begin so.
+    fn auth(&self, group: &str) -> Result<Option<String>, String> {
+        let (inline, file) = (format!("{group}AUTH"), format!("{group}AUTH_FILE"));
+        let Some(path) = self.path(&file) else {
+            return Ok(self.given(&inline));
+        };
+        if self.given(&inline).is_some() {
+            return Err(format!("{inline} and {file} cannot both be set"));
+        }
+        let text = std::fs::read_to_string(&path);
+        let text = text.map_err(|error| format!("{file}: {}: {error}", path.display()))?;
+        match text.trim_end_matches(['\r', '\n']) {
+            "" => Err(format!("{file}: {} is empty", path.display())),
+            auth => Ok(Some(auth.to_owned())),
+        }
+    }
+
     /// The URL of the store whose variables begin so.
     pub(super) fn redis_url(&self, group: &str) -> Result<String, String> {
         let of = |name| format!("{group}{name}");
         let (url, kind) = (self.value(&of("URL")), self.value(&of("TYPE")));
-        let mut login = self
-            .given(&of("AUTH"))
-            .map(|auth| match auth.split_once(':') {
-                Some((user, password)) => (encoded(user), encoded(password)),
-                None => (String::new(), encoded(&auth)),
-            });
+        let mut login = self.auth(group)?.map(|auth| match auth.split_once(':') {
+            Some((user, password)) => (encoded(user), encoded(password)),
+            None => (String::new(), encoded(&auth)),
+        });
         let (form, hosts, master) = match &*kind.to_ascii_lowercase() {
             "single" => ("", &*url, String::new()),
             "cluster" => ("+cluster", &*url, String::new()),

@@ -40,6 +40,8 @@ const fn ignored(name: &'static str, default: &'static str, why: &'static str) -
 }
 
 const NO_MEMCACHED: &str = "there is no memcached backend";
+const SHEDS: &str =
+    "shed-after and grpc-timeout bound how long requests wait, and thereby how many do";
 const ALWAYS_POOLED: &str = "the requests of a thread share its connections and are pipelined";
 
 /// Every variable of envoyproxy/ratelimit, by group.
@@ -68,6 +70,9 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "1h",
                 "how long calls in progress may still take then; 0 for no limit",
             ),
+            ignored("GRPC_MAX_CONCURRENT_STREAMS", "0", SHEDS),
+            ignored("MAX_CONCURRENT_REQUESTS", "0", SHEDS),
+            ignored("REQUEST_TIMEOUT", "0", SHEDS),
         ],
     ),
     (
@@ -308,6 +313,11 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "denies nothing; applies with --rules as well",
             ),
             used(
+                "USE_CALENDAR_MONTH_RATE_LIMIT",
+                "false",
+                "`unit: month` is a month of the calendar, in UTC, and not 30 days; applies with --rules as well",
+            ),
+            used(
                 "QUOTA_MODE",
                 "false",
                 "every limit is a quota; applies with --rules as well",
@@ -334,6 +344,11 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "name of the second",
             ),
             used("LIMIT_RESET_HEADER", "RateLimit-Reset", "name of the third"),
+            used(
+                "LIMIT_PER_UNIT_HEADERS_ENABLED",
+                "false",
+                "the first two for the tightest limit of each unit, as RateLimit-Limit-Seconds; applies with --rules as well",
+            ),
             used(
                 "LIMIT_REQUEST_HEADERS_ENABLED",
                 "false",
@@ -387,6 +402,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "connections of all threads together, at least one each and at most 1,024; if it is not set, one each",
             ),
             used("REDIS_AUTH", "", "password, or user:password"),
+            used("REDIS_AUTH_FILE", "", "file that holds it, read at startup"),
             used("REDIS_TLS", "false", "TLS to the store"),
             used("REDIS_TLS_CLIENT_CERT", "", "client certificate, PEM"),
             used("REDIS_TLS_CLIENT_KEY", "", "its key, PEM"),
@@ -414,6 +430,11 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "longest wait for a decision, at most 60s, and 0 means 60s; half a second if it is not set",
             ),
             ignored("REDIS_POOL_ON_EMPTY_BEHAVIOR", "WAIT", ALWAYS_POOLED),
+            ignored(
+                "REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR",
+                "false",
+                "a store that has become a replica is left and looked for anew in any case",
+            ),
             ignored(
                 "REDIS_STARTUP_INITIAL_INTERVAL",
                 "1s",
@@ -452,6 +473,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             ),
             used("REDIS_PERSECOND_POOL_SIZE", "10", "as REDIS_POOL_SIZE"),
             used("REDIS_PERSECOND_AUTH", "", "password, or user:password"),
+            used("REDIS_PERSECOND_AUTH_FILE", "", "as REDIS_AUTH_FILE"),
             used(
                 "REDIS_PERSECOND_TLS",
                 "false",

@@ -8,6 +8,7 @@ use tollgate_rls::{
     Backend, ConnectionAge, Effect, Environment, HealthNeeds, RlsConfig, StatsdConfig,
     StatsdProtocol, VARIABLES, XdsBackoff, XdsConfig, XdsTls, parse_duration,
 };
+use tollgate_testkit::process::temp_dir;
 
 fn applied(given: &[(&str, &str)]) -> Result<(RlsConfig, Vec<String>), String> {
     let mut config = config("/rules".into(), Backend::Embedded);
@@ -247,6 +248,24 @@ fn redis_counts_when_it_is_asked_for() {
     );
     assert!(url(&[sentinel]).is_err());
     assert!(url(&[("REDIS_TYPE", "RING")]).is_err());
+    // A mounted secret, with the end of its line.
+    let dir = temp_dir().expect("a temporary folder");
+    let path = dir.join("auth");
+    let file = path.to_str().expect("text");
+    for (text, wanted) in [("u:p\r\n", "redis://u:p@h:1"), ("p", "redis://:p@h:1")] {
+        std::fs::write(&path, text).expect("the folder is ours");
+        assert_eq!(url(&[("REDIS_AUTH_FILE", file)]), remote(wanted));
+    }
+    let both = url(&[("REDIS_AUTH_FILE", file), ("REDIS_AUTH", "p")]);
+    assert_eq!(
+        both.expect_err("one of them"),
+        "REDIS_AUTH and REDIS_AUTH_FILE cannot both be set"
+    );
+    std::fs::write(&path, "\n").expect("the folder is ours");
+    let empty = url(&[("REDIS_AUTH_FILE", file)]).expect_err("no password");
+    assert!(empty.starts_with("REDIS_AUTH_FILE: ") && empty.ends_with(" is empty"));
+    std::fs::remove_dir_all(&dir).expect("the folder is ours");
+    assert!(url(&[("REDIS_AUTH_FILE", file)]).is_err());
     for bad in [
         ("REDIS_TIMEOUT", "-1s"),
         ("REDIS_TIMEOUT", "soon"),
