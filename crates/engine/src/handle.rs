@@ -68,6 +68,10 @@ pub enum Undecided {
     Kept,
     /// Fewer replicas follow than `min-replicas-to-write` asks for.
     TooFewReplicas,
+    /// This server is a replica: what is counted is its master's.
+    OnReplica,
+    /// The append-only file cannot be written, and has no more room in memory.
+    Unwritable,
 }
 
 impl From<WrongState> for Undecided {
@@ -86,6 +90,10 @@ impl std::fmt::Display for Undecided {
             Undecided::TooFewReplicas => {
                 f.write_str("fewer replicas follow than min-replicas-to-write asks for")
             }
+            Undecided::OnReplica => {
+                f.write_str("this server is a replica, and only its master counts")
+            }
+            Undecided::Unwritable => f.write_str("the append-only file cannot be written"),
         }
     }
 }
@@ -110,7 +118,19 @@ impl Handle {
     /// Whether something may be [kept](Undecided::Kept) now.
     #[inline]
     pub fn may_be_kept(&self) -> bool {
-        self.0.is_kept() || self.0.pause().is_active() || self.0.has_room_in_log().is_err()
+        self.0.is_kept() || self.0.pause().is_active() || self.0.waits_for_log()
+    }
+
+    /// Whether decisions can be counted here. What soon passes by itself (a long command, a pause, a slow disk) does not stand against it.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub fn can_count(&self) -> Result<(), Undecided> {
+        match self.0.may_count() {
+            Err(Undecided::Kept) => Ok(()),
+            other => other,
+        }
     }
 
     /// Keeps long commands from beginning until it is dropped, which must be soon; `None`: one runs.
@@ -132,13 +152,11 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// A key holds a string, or the state of another algorithm; a long command holds its shard; or too few replicas follow.
+    /// A key holds a string, or the state of another algorithm; a long command holds its shard; or nothing can be counted here.
     pub fn decide(&self, checks: &[Check<'_>], now: Timestamp) -> Result<Decisions, Undecided> {
         let engine = &*self.0;
         let count = engine.shards.count();
-        if !engine.may_count()? {
-            return Ok(engine.refuse_all(checks.iter().map(|check| &check.quota)));
-        }
+        engine.may_count()?;
         let full = engine.is_out_of_memory(now);
         if let [check] = checks {
             let key = engine.seed.key(check.key);
@@ -167,14 +185,14 @@ impl Handle {
         Ok(decided?)
     }
 
-    /// Gives back up to the check's cost of what was taken, and tells what is there then. On a replica nothing comes back.
+    /// Gives back up to the check's cost of what was taken, and tells what is there then.
     ///
     /// # Errors
     ///
-    /// The key holds a string, or the state of another algorithm; a long command holds its shard; or too few replicas follow.
+    /// The key holds a string, or the state of another algorithm; a long command holds its shard; or nothing can be counted here.
     pub fn refund(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, Undecided> {
         let engine = &*self.0;
-        engine.has_enough_replicas()?;
+        engine.may_count()?;
         let key = engine.seed.key(check.key);
         let index = key.shard(engine.shards.count());
         let mut cell = engine.free_cell(index)?;

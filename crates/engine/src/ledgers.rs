@@ -93,21 +93,20 @@ impl Handle {
             cost,
             ..
         } = check;
-        self.engine().has_enough_replicas()?;
-        let own = self.engine().is_own_to_change();
+        self.engine().may_count()?;
         self.with_slot(check.key, now, |slot| {
-            let changed = own && slot.refund(*method, quota, cost.0, now)?;
+            let changed = slot.refund(*method, quota, cost.0, now)?;
             let (there, _) = slot.decide(*method, quota, Cost(0), true, now)?;
             Ok((there, changed))
         })
     }
 
     /// Ends a reservation with its actual cost: what was too much comes back, what was too little is charged. Ending it
-    /// again tells what counted. `None` when there is none of that name, and on a replica, which ends none.
+    /// again tells what counted. `None` when there is none of that name.
     ///
     /// # Errors
     ///
-    /// The key holds something other than reservations; a long command holds its shard; or too few replicas follow.
+    /// The key holds something other than reservations; a long command holds its shard; or nothing can be counted here.
     pub fn end(
         &self,
         key: &[u8],
@@ -115,26 +114,20 @@ impl Handle {
         actual: u64,
         now: Timestamp,
     ) -> Result<Option<holds::Ended>, Undecided> {
-        self.engine().has_enough_replicas()?;
-        if !self.engine().is_own_to_change() {
-            return Ok(None);
-        }
+        self.engine().may_count()?;
         self.with_slot(key, now, |slot| {
             let ended = slot.end(id, actual, now)?;
             Ok((ended, ended.is_some_and(|ended| !ended.before)))
         })
     }
 
-    /// Gives a lease back; its units, 0 when it has expired or never was, and on a replica, which takes none back.
+    /// Gives a lease back; its units, 0 when it has expired or never was.
     ///
     /// # Errors
     ///
-    /// The key holds something other than leases; a long command holds its shard; or too few replicas follow.
+    /// The key holds something other than leases; a long command holds its shard; or nothing can be counted here.
     pub fn release(&self, key: &[u8], id: &[u8], now: Timestamp) -> Result<u64, Undecided> {
-        self.engine().has_enough_replicas()?;
-        if !self.engine().is_own_to_change() {
-            return Ok(0);
-        }
+        self.engine().may_count()?;
         self.with_slot(key, now, |slot| {
             let units = slot.release(id, now)?;
             Ok((units, units > 0))
@@ -147,7 +140,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// A long command holds the shard of one of them, or too few replicas follow.
+    /// A long command holds the shard of one of them, or nothing can be counted here.
     pub fn succeed(
         &self,
         heir: &AnyCheck<'_>,
@@ -156,10 +149,7 @@ impl Handle {
         now: Timestamp,
     ) -> Result<bool, Undecided> {
         let engine = &**self.engine();
-        engine.has_enough_replicas()?;
-        if !engine.is_own_to_change() {
-            return Ok(false);
-        }
+        engine.may_count()?;
         let count = engine.shards.count();
         let (new, old) = (engine.seed.key(heir.key), engine.seed.key(before.key));
         let mut wanted: ShardList = [new.shard(count), old.shard(count)].into_iter().collect();
@@ -261,9 +251,7 @@ impl Engine {
         checks: &[AnyCheck<'_>],
         now: Timestamp,
     ) -> Result<Decisions, Undecided> {
-        if !self.may_count()? {
-            return Ok(self.refuse_all(checks.iter().map(|check| &check.quota)));
-        }
+        self.may_count()?;
         let full = self.is_out_of_memory(now);
         let count = self.shards.count();
         let keys: SmallVec<[Key<'_>; 4]> = checks

@@ -7,10 +7,10 @@ use tokio::sync::watch;
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
 use tollgate_policy::{HotKey, LimitCheck, OnError, Role, Ruleset, Unit};
 
-use crate::backend::{AnyBackend, Decide};
+use crate::backend::AnyBackend;
 use crate::log::{LogLevel, LogLine};
 
-/// Time between two looks at a backend elsewhere.
+/// Time between two looks at the backend.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// The counters that a look asks for. Nothing is ever taken from them.
 const PROBE_KEY: &[u8] = b"rl:health";
@@ -21,7 +21,7 @@ const PROBE_KEY_PER_SECOND: &[u8] = b"rl:health:s";
 pub struct HealthNeeds {
     /// Rules. Without them it answers errors.
     pub rules: bool,
-    /// A backend elsewhere that answers, unless the rules say of every request what becomes of it meanwhile.
+    /// A backend that decides, unless the rules say of every request what becomes of it meanwhile.
     pub backend: bool,
 }
 
@@ -120,7 +120,8 @@ impl Health {
         }
     }
 
-    /// Asks a backend elsewhere once a second whether it answers, until the service stops.
+    /// Asks the backend once a second whether it decides, until the service stops. The store of this process does not while it is
+    /// a replica, has too few of its own, or cannot write what it counts.
     pub(crate) async fn probe(
         self,
         backend: AnyBackend,
@@ -146,10 +147,10 @@ impl Health {
             check(PROBE_KEY_PER_SECOND, Unit::Second),
         ];
         loop {
-            let answer = backend.decide(&checks).await;
+            let answer = backend.decides(&checks).await;
             if self.change(|parts| parts.backend = answer.is_ok()) {
                 match &answer {
-                    Ok(_) => log(LogLevel::Info, "the backend answers again"),
+                    Ok(()) => log(LogLevel::Info, "the backend decides again"),
                     Err(error) if self.is_serving() => {
                         let line = format!("serving without the backend: {error}");
                         log(LogLevel::Warning, &line);

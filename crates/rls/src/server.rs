@@ -335,12 +335,10 @@ impl RlsServer {
                 self.spawn(name.to_owned(), move || tls.follow(log, told))?;
             }
         }
-        if config.backend != Backend::Embedded {
-            let (health, told) = (self.health.clone(), stopped.clone());
-            self.spawn("rls-health".to_owned(), move || async move {
-                health.probe(make_backend(), log, told).await;
-            })?;
-        }
+        let (health, told) = (self.health.clone(), stopped.clone());
+        self.spawn("rls-health".to_owned(), move || async move {
+            health.probe(make_backend(), log, told).await;
+        })?;
         if let Some(statsd) = config.statsd.clone() {
             let told = stopped.clone();
             self.spawn("rls-statsd".to_owned(), move || {

@@ -165,9 +165,7 @@ impl LocalHandle {
     #[inline(never)]
     fn ask(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, Undecided> {
         let engine = self.handle.engine();
-        if !engine.may_count()? {
-            return Ok(engine.refuse(&check.quota));
-        }
+        engine.may_count()?;
         let may_lease = check.may_lease()
             && check.key.len() <= KEY_MAX
             && engine.hot.on.load(Ordering::Relaxed);

@@ -382,29 +382,21 @@ impl Engine {
         }
     }
 
-    /// Whether decisions can be counted: not on a replica, whose data are its master's, and not where the append-only file
-    /// cannot be written.
+    /// Decisions can be counted, as commands can write: not on a replica, whose data are its master's; not while fewer replicas follow
+    /// than are asked for, because a failover would lose what is counted; and not where it would never be in the append-only file.
     ///
     /// # Errors
     ///
-    /// There is no room in the file yet, or too few replicas follow.
+    /// Why not; [`Undecided::Kept`] while there is no room in the file yet.
     #[inline]
-    pub(crate) fn may_count(&self) -> Result<bool, Undecided> {
-        self.has_enough_replicas()?;
-        Ok(self.has_room_in_log()? && self.is_own_to_change())
-    }
-
-    /// As for commands that write: who asks for replicas wants nothing counted that a failover would lose.
-    ///
-    /// # Errors
-    ///
-    /// There are not as many as `min-replicas-to-write` asks for.
-    #[inline]
-    pub(crate) fn has_enough_replicas(&self) -> Result<(), Undecided> {
-        match self.lacks_replicas.load(Ordering::Relaxed) {
-            true => Err(Undecided::TooFewReplicas),
-            false => Ok(()),
+    pub(crate) fn may_count(&self) -> Result<(), Undecided> {
+        if self.lacks_replicas.load(Ordering::Relaxed) {
+            return Err(Undecided::TooFewReplicas);
         }
+        if !self.is_own_to_change() {
+            return Err(Undecided::OnReplica);
+        }
+        self.has_room_in_log()
     }
 
     /// Whether the service may change what is counted: not on a replica, where what comes back is not counted either.

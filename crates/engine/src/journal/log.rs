@@ -333,27 +333,31 @@ impl Engine {
         log.has_failed().then(|| log.reason.lock().clone())
     }
 
-    /// Whether there is room for what a caller in this process is about to change. False when the file cannot be written, so
-    /// that there will be none.
+    /// There is room for what a caller in this process is about to change.
     ///
     /// # Errors
     ///
-    /// There is none yet.
+    /// There is none yet; or there will be none, because the file cannot be written.
     #[inline]
-    pub(crate) fn has_room_in_log(&self) -> Result<bool, Undecided> {
+    pub(crate) fn has_room_in_log(&self) -> Result<(), Undecided> {
         let log = &self.journal.log;
         match self.listeners.logs() && log.is_full() {
-            false => Ok(true),
-            true if log.has_failed() => Ok(false),
+            false => Ok(()),
+            true if log.has_failed() => Err(Undecided::Unwritable),
             true => Err(Undecided::Kept),
         }
+    }
+
+    /// Whether there is no room yet, and may be some.
+    pub(crate) fn waits_for_log(&self) -> bool {
+        self.has_room_in_log() == Err(Undecided::Kept)
     }
 
     /// Has `wake` called when there is room again, or there will be none; false when that is so already, and nothing is called.
     pub(crate) fn when_log_has_room(&self, wake: &Arc<Wake>) -> bool {
         let mut wakes = self.journal.log.wakes.lock();
         // Under the lock, so that whoever makes room finds the entry.
-        let waits = self.has_room_in_log().is_err();
+        let waits = self.waits_for_log();
         if waits {
             put_once(&mut wakes, wake);
         }

@@ -488,8 +488,8 @@ fn nothing_is_counted_while_writes_are_paused() {
     assert_eq!(local.decide(&one, NOW).expect("counted").remaining, 8);
 }
 
-/// What a replica holds is its master's: neither what threads took in advance before it became one nor anything else comes
-/// back there, so that it goes on from where the master is.
+/// What a replica holds is its master's: nothing is taken there, and who asks is told so. Neither what threads took in advance
+/// before it became one nor anything else comes back, so that it goes on from where the master is.
 #[test]
 fn nothing_comes_back_on_a_replica() {
     let engine = engine(4);
@@ -527,22 +527,23 @@ fn nothing_comes_back_on_a_replica() {
     let following = engine.follow(None).expect("nothing is loaded");
     engine.restrict(Restrictions::READ_ONLY);
 
+    let refused = Undecided::OnReplica;
     let short = Check {
         cost: Cost(10),
         ..check(b"used", 100_000)
     };
-    handle.refund(&short, NOW).expect("told what is there");
-    for one in [used, log] {
-        let told = handle.refund_any(&one, NOW).expect("told what is there");
-        assert_eq!(told.remaining, 100_000 - 10);
+    assert_eq!(handle.decide(&[short], NOW), Err(refused.clone()));
+    assert_eq!(local.decide(&short, NOW), Err(refused.clone()));
+    assert_eq!(handle.refund(&short, NOW), Err(refused.clone()));
+    for one in [used, log, held, leased] {
+        assert_eq!(handle.decide_any(&[one], NOW), Err(refused.clone()));
+        assert_eq!(handle.refund_any(&one, NOW), Err(refused.clone()));
     }
-    assert_eq!(handle.end(b"held", b"h", 0, NOW), Ok(None));
-    assert_eq!(handle.release(b"leased", b"h", NOW), Ok(0));
+    assert_eq!(handle.end(b"held", b"h", 0, NOW), Err(refused.clone()));
+    assert_eq!(handle.release(b"leased", b"h", NOW), Err(refused.clone()));
     let heir = any("heir", window, Act::Take);
-    assert_eq!(
-        handle.succeed(&heir, &used, |_, _, left| left, NOW),
-        Ok(false)
-    );
+    let carried = handle.succeed(&heir, &used, |_, _, left| left, NOW);
+    assert_eq!(carried, Err(refused));
     let later = NOW.plus(1_000_000_000);
     local.give_back(later);
     assert!(!local.give_back(later));
@@ -624,16 +625,13 @@ fn nothing_is_counted_while_the_append_only_file_lags_too_far() {
         wakes.fetch_add(1, Ordering::SeqCst);
     });
     assert!(handle.when_freed(&wake) && handle.when_freed(&wake));
-    // There will be no room, so it is refused.
+    // There will be no room.
     engine.log_fails(Some("no space"));
     assert_eq!(woken.load(Ordering::SeqCst), 1);
     assert!(!handle.when_freed(&wake));
-    assert!(
-        !local
-            .decide(&check(b"one", 10), NOW)
-            .expect("refused")
-            .allowed
-    );
+    let refused = local.decide(&check(b"one", 10), NOW);
+    assert_eq!(refused, Err(Undecided::Unwritable));
+    assert!(!handle.may_be_kept(), "nobody is to wait for it");
     engine.log_fails(None);
     assert!(handle.when_freed(&wake));
     engine.log_written(engine.log_facts().appended);

@@ -168,6 +168,12 @@ impl Embedded {
         self.tended.get()
     }
 
+    /// Whether it can count at all.
+    pub(crate) fn counts(&self) -> Result<(), BackendError> {
+        let counts = self.handle.can_count();
+        counts.map_err(|undecided| because(&undecided))
+    }
+
     /// The store, of which something may have to be waited for before it is told.
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle

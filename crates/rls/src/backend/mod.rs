@@ -134,6 +134,16 @@ pub(crate) enum AnyBackend {
     Remote(Box<Strategies<Stores>>),
 }
 
+impl AnyBackend {
+    /// Whether it decides; of a store elsewhere a look at these counters tells.
+    pub(crate) async fn decides(&self, look: &[LimitCheck<'_>]) -> Result<(), BackendError> {
+        match self {
+            Self::Embedded(embedded) => embedded.counts(),
+            Self::Remote(remote) => remote.decide(look).await.map(drop),
+        }
+    }
+}
+
 impl Decide for AnyBackend {
     async fn decide(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
         match self {

@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use tollgate_commands::gate::Restrictions;
 use tollgate_engine::{Check, Engine, EngineConfig, Handle};
 use tollgate_limiter::{AlgorithmKind, Cost, Quota};
 use tollgate_testkit::{PATIENCE, Server, peers};
@@ -99,21 +100,38 @@ async fn all_ways(client: &mut Client, service: &Service) {
 /// The store of this process counts nothing while too few replicas follow it (`min-replicas-to-write`), and is away then.
 #[tokio::test]
 async fn a_store_that_lacks_replicas() {
+    let why = "fewer replicas follow than min-replicas-to-write asks for";
+    a_store_that_counts_nothing(Engine::refuse_writes_without_replicas, why).await;
+}
+
+/// A replica's counters are its master's: what would be counted there would be lost with the next change of it.
+#[tokio::test]
+async fn a_store_that_is_a_replica() {
+    let become_one = |engine: &Engine, replica| {
+        engine.restrict(match replica {
+            true => Restrictions::READ_ONLY,
+            false => Restrictions::NONE,
+        });
+    };
+    let why = "this server is a replica, and only its master counts";
+    a_store_that_counts_nothing(become_one, why).await;
+}
+
+async fn a_store_that_counts_nothing(switch: impl Fn(&Engine, bool), why: &str) {
     let engine = Engine::new(EngineConfig::default());
     let service = Service::with_store(Handle::new(engine.clone()), RULES);
     let mut client = service.client().await;
     assert_eq!(ask(&mut client, "open=a").await, (Code::Ok, None));
     assert_eq!(ask(&mut client, "open=a").await, (Code::OverLimit, None));
-    engine.refuse_writes_without_replicas(true);
+    switch(&engine, true);
     all_ways(&mut client, &service).await;
     let asked = request(vec![descriptor(&["error=a"])]);
     let status = client.ask(asked).await.expect_err("nobody decides");
-    let why = "fewer replicas follow than min-replicas-to-write asks for";
     assert!(status.message().contains(why), "{status}");
     // What has no limit passes as ever.
     let free = client.ask(request(vec![descriptor(&["free=a"])])).await;
     assert_eq!(free.expect("an answer").overall_code(), Code::Ok);
-    engine.refuse_writes_without_replicas(false);
+    switch(&engine, false);
     assert_eq!(ask(&mut client, "open=a").await, (Code::OverLimit, None));
     assert_eq!(ask(&mut client, "closed=b").await, (Code::Ok, None));
 }

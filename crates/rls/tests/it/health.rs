@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use prost::Message;
+use tollgate_commands::gate::Restrictions;
+use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_testkit::PATIENCE;
 use tollgate_testkit::process::free_port;
 use tollgate_wire::rls::SERVICE_NAME;
@@ -84,15 +86,44 @@ async fn health_follows_a_backend_elsewhere() {
     // Nobody listens there.
     let url = format!("redis://127.0.0.1:{}", free_port().expect("a free port"));
     let service = Service::remote(&url);
+    becomes(&service, NOT_SERVING).await;
+}
+
+/// Waits until the service says so of itself.
+async fn becomes(service: &Service, status: i32) {
     let mut client = service.client().await;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let reply: HealthResponse = client.call(CHECK, of("")).await.expect("an answer");
-        if reply.status == NOT_SERVING {
+        if reply.status == status {
             break;
         }
         assert!(Instant::now() < deadline, "still {reply:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(service.http("GET", "/healthcheck", "").0, 500);
+    let told = service.http("GET", "/healthcheck", "").0;
+    assert_eq!(told, if status == SERVING { 200 } else { 500 });
+}
+
+/// A service that could only answer errors must not be sent requests.
+#[tokio::test]
+async fn health_follows_whether_the_own_store_counts() {
+    let engine = Engine::new(EngineConfig::default());
+    let service = |on_error| {
+        let rules = format!(
+            "domain: d\ndescriptors: [{{key: a, rate_limit: {{unit: day, requests_per_unit: 1, on_error: {on_error}}}}}]\n"
+        );
+        Service::with_store(Handle::new(engine.clone()), &rules)
+    };
+    let (errs, decides) = (service("error"), service("closed"));
+    becomes(&errs, SERVING).await;
+    engine.refuse_writes_without_replicas(true);
+    becomes(&errs, NOT_SERVING).await;
+    becomes(&decides, SERVING).await;
+    engine.refuse_writes_without_replicas(false);
+    becomes(&errs, SERVING).await;
+    engine.restrict(Restrictions::READ_ONLY);
+    becomes(&errs, NOT_SERVING).await;
+    engine.restrict(Restrictions::NONE);
+    becomes(&errs, SERVING).await;
 }
