@@ -247,6 +247,9 @@ pub struct RunArgs {
     /// Print one JSON object per line instead of text: for each second of load, each row, and at the end
     #[arg(long, conflicts_with = "quiet", help_heading = RESULTS)]
     pub json: bool,
+    /// Show the run over the whole terminal: the load as it goes, charts of goodput and delays, the rows measured so far
+    #[arg(long, conflicts_with_all = ["quiet", "json"], help_heading = RESULTS)]
+    pub tui: bool,
     /// Serve the progress of the run to Prometheus at /metrics: a port on this machine, or ADDRESS:PORT
     #[arg(long, value_name = "PORT", value_parser = values::listening, help_heading = RESULTS)]
     pub metrics: Option<SocketAddr>,

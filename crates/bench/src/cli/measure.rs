@@ -60,6 +60,10 @@ pub(super) fn perform(
         Some(_) => Some(folder.begin_samples().map_err(|error| error.to_string())?),
         None => None,
     };
+    if args.tui {
+        let filled = console.fill_terminal();
+        filled.map_err(|error| format!("--tui: {error}"))?;
+    }
     let asked = args.only.len() + urls.len();
     let mut main = MainRun {
         args,

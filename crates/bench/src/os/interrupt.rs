@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::terminal;
+
 static ASKED: AtomicBool = AtomicBool::new(false);
 /// When the first signal came; 0 before it.
 static FIRST_MS: AtomicU64 = AtomicU64::new(0);
@@ -17,12 +19,18 @@ const STATUS_INTERRUPTED: i32 = 130;
 
 extern "C" fn on_signal(_signal: libc::c_int) {
     let now = now_ms();
-    let first = FIRST_MS.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
-    if first.is_err_and(|first| impatient(first, now)) {
+    if note(now).is_some_and(|first| impatient(first, now)) {
+        terminal::give_back();
         // SAFETY: `_exit` is async-signal-safe. Server children ask the kernel to end them with their parent.
         unsafe { libc::_exit(STATUS_INTERRUPTED) };
     }
     ASKED.store(true, Ordering::Relaxed);
+}
+
+/// Notes when the first signal came; that time, if it was an earlier one.
+fn note(now_ms: u64) -> Option<u64> {
+    let first = FIRST_MS.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
+    first.err()
 }
 
 /// Whether a signal at `now` means more than the one at `first`.
@@ -46,7 +54,7 @@ fn now_ms() -> u64 {
 pub fn install() {
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler only touches an atomic and calls `_exit`, both async-signal-safe.
+        // SAFETY: the handler only touches atomics and calls what is async-signal-safe.
         let before = unsafe { libc::signal(signal, handler) };
         if signal == libc::SIGHUP && before == libc::SIG_IGN {
             // SAFETY: as above.
@@ -59,6 +67,12 @@ pub fn install() {
 #[must_use]
 pub fn flag() -> &'static AtomicBool {
     &ASKED
+}
+
+/// As the first interrupt: asks the run to stop and keep what it has.
+pub fn ask() {
+    note(now_ms());
+    ASKED.store(true, Ordering::Relaxed);
 }
 
 /// Whether an interrupt has arrived.

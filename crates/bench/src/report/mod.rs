@@ -56,7 +56,9 @@ pub use lang::Lang;
 pub use markdown::{compare as compare_markdown, run as run_markdown};
 pub use mitigations::csv as mitigations_csv;
 pub use table::TextStyle;
+pub(crate) use table::{TextCell, Tint};
 pub use terminal::{compare_summary, ladder_head, ladder_row, run_summary};
+pub(crate) use terminal::{ladder_cells, ladder_line};
 
 /// What a report may show beside its run.
 #[derive(Clone, Debug, Default)]

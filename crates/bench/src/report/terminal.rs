@@ -43,13 +43,23 @@ pub fn ladder_head(style: TextStyle) -> String {
 
 /// One row of a ladder table, without a line break at its end.
 pub fn ladder_row(style: TextStyle, step: &Step) -> String {
+    ladder_line(style, &ladder_cells(style, step))
+}
+
+/// A row from its cells, as wide as `style` has it.
+pub(crate) fn ladder_line(style: TextStyle, cells: &[TextCell]) -> String {
+    without_break(fixed_line(style, &LADDER, cells))
+}
+
+/// The cells of a row; the last one tells its status.
+pub(crate) fn ladder_cells(style: TextStyle, step: &Step) -> Vec<TextCell> {
     let row = LadderRow::of(step);
     let (tint, icon) = (tint(row.level), icon(style, row.level));
     let mut status = format!("{icon} {}", words::level(row.level, style.lang));
     if row.grade != Grade::Valid {
         status = format!("{status} ({})", words::grade(row.grade, style.lang));
     }
-    let cells: Vec<TextCell> = vec![
+    vec![
         row.target.into(),
         row.sent.into(),
         row.done.into(),
@@ -67,8 +77,7 @@ pub fn ladder_row(style: TextStyle, step: &Step) -> String {
         row.server_us_per_op.into(),
         row.admit.into(),
         TextCell { text: status, tint },
-    ];
-    without_break(fixed_line(style, &LADDER, &cells))
+    ]
 }
 
 /// The end of a run: verdict, one comparison table per scenario, accuracy, grade and what was left out.

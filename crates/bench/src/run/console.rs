@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::exporter::Exporter;
 use super::fill;
+use super::screen::Screen;
 use crate::load::live::Glance;
 use crate::load::seconds::Bucket;
 use crate::os::terminal;
@@ -22,6 +23,10 @@ use crate::report::{Lang, TextStyle};
 /// Output of a run. Rows and results go to standard output, progress and complaints to standard error.
 pub struct Console {
     bar: Option<ProgressBar>,
+    /// In place of the bar, where that is asked for.
+    screen: Option<Screen>,
+    /// What is printed when the screen is gone.
+    held: Vec<Held>,
     log: Option<File>,
     log_error: Option<String>,
     style: TextStyle,
@@ -43,6 +48,12 @@ pub struct Console {
     start: Option<(u32, u32)>,
     /// Tells Prometheus, where that is asked for.
     exporter: Option<Exporter>,
+}
+
+/// A text for after the screen.
+enum Held {
+    Line(String),
+    Note(String),
 }
 
 impl Console {
@@ -74,6 +85,8 @@ impl Console {
         };
         Console {
             bar,
+            screen: None,
+            held: Vec::new(),
             log: None,
             log_error: None,
             style,
@@ -95,6 +108,8 @@ impl Console {
     pub fn silent() -> Console {
         Console {
             bar: None,
+            screen: None,
+            held: Vec::new(),
             log: None,
             log_error: None,
             style: TextStyle::default(),
@@ -139,6 +154,17 @@ impl Console {
         self.finish();
     }
 
+    /// Shows the run over the whole terminal until [`finish`](Self::finish). Results and remarks are printed after it.
+    ///
+    /// # Errors
+    /// If standard input or standard error is no terminal, or it cannot show the screen.
+    pub fn fill_terminal(&mut self) -> io::Result<()> {
+        let screen = Screen::open(self.style)?;
+        self.finish();
+        self.screen = Some(screen);
+        Ok(())
+    }
+
     /// Tells Prometheus what the run does just now, at `address` until the console goes.
     ///
     /// # Errors
@@ -157,6 +183,9 @@ impl Console {
     pub fn row(&mut self, cell: &Cell, step: &Step) {
         if let Some(exporter) = &self.exporter {
             exporter.row();
+        }
+        if let Some(screen) = &self.screen {
+            screen.state().row(cell, step);
         }
         if !self.json {
             return;
@@ -218,14 +247,15 @@ impl Console {
             exporter.phase(&text);
         }
         let shown = live(&text, self.style.lang).into_owned();
-        match &self.bar {
-            Some(bar) => {
+        match (&self.screen, &self.bar) {
+            (Some(screen), _) => screen.state().phase(&shown),
+            (None, Some(bar)) => {
                 bar.set_message(shown.clone());
                 bar.tick();
             }
             // Without a live line every phase is a line, so that a log of a CI job shows that the run goes on.
-            None if !self.quiet => drop(writeln!(io::stderr().lock(), "{shown}")),
-            None => {}
+            (None, None) if !self.quiet => drop(writeln!(io::stderr().lock(), "{shown}")),
+            (None, None) => {}
         }
         (self.head, self.shown) = (text, shown);
     }
@@ -235,6 +265,9 @@ impl Console {
         (self.told_s, self.last, self.fresh) = (0, None, false);
         if let Some(exporter) = &self.exporter {
             exporter.begin_load();
+        }
+        if let Some(screen) = &self.screen {
+            screen.state().begin_load();
         }
     }
 
@@ -249,6 +282,9 @@ impl Console {
             .last
             .as_ref()
             .is_none_or(|last| last.at_s < second.at_s);
+        if let Some(screen) = &self.screen {
+            screen.state().pass(&second);
+        }
         self.last = Some(second);
     }
 
@@ -257,6 +293,9 @@ impl Console {
         self.tell_second(glance, elapsed);
         if let Some(exporter) = &self.exporter {
             exporter.tick(glance, self.last.as_ref());
+        }
+        if let Some(screen) = &self.screen {
+            screen.state().tick(glance, elapsed, length);
         }
         let Some(bar) = &self.bar else { return };
         let total = length.as_millis().max(1) as u64;
@@ -302,6 +341,14 @@ impl Console {
         if self.quiet || self.json {
             return;
         }
+        if self.screen.is_some() {
+            self.held.push(Held::Line(text.to_owned()));
+            return;
+        }
+        self.print(text);
+    }
+
+    fn print(&self, text: &str) {
         self.aside(|| {
             let mut out = io::stdout().lock();
             // A closed pipe is no reason to lose the run; its files are still written.
@@ -315,6 +362,15 @@ impl Console {
     /// A complaint or a remark, on standard error.
     pub fn note(&mut self, text: &str) {
         self.write_log(text);
+        if let Some(screen) = &self.screen {
+            screen.state().remark(&live(text, self.style.lang));
+            self.held.push(Held::Note(text.to_owned()));
+            return;
+        }
+        self.complain(text);
+    }
+
+    fn complain(&self, text: &str) {
         if !self.mute {
             let text = live(text, self.style.lang);
             self.aside(|| drop(writeln!(io::stderr().lock(), "{text}")));
@@ -336,8 +392,15 @@ impl Console {
         }
     }
 
-    /// Takes the progress line away.
+    /// Takes the progress line or the screen away.
     pub fn finish(&mut self) {
+        self.screen = None;
+        for held in std::mem::take(&mut self.held) {
+            match held {
+                Held::Line(text) => self.print(&text),
+                Held::Note(text) => self.complain(&text),
+            }
+        }
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }

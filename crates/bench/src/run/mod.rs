@@ -16,6 +16,7 @@ pub mod mitigations;
 pub mod order;
 pub mod plan;
 pub mod recovery;
+mod screen;
 pub mod session;
 pub mod starts;
 pub mod steady;

@@ -14,6 +14,7 @@ mod process;
 mod protocols;
 mod raw;
 mod redis_benchmark;
+mod screen;
 mod session;
 mod stored;
 mod virtual_time;

@@ -24,6 +24,12 @@ texts! {
     T_LIVE_LAG = "lag" | "trễ gửi";
     T_LIVE_OPEN = "in flight" | "đang chờ";
     T_LIVE_FAILED = "failed" | "lỗi";
+    T_SCREEN_SECONDS = "{n} s of load" | "{n} giây tải";
+    T_SCREEN_LOGARITHMS = "logarithmic" | "thang log";
+    T_SCREEN_ROWS = "measured" | "đã đo";
+    T_SCREEN_REMARKS = "remarks" | "ghi chú";
+    T_SCREEN_KEYS = "q stop and keep what was measured   ↑ ↓ scroll   End newest" | "q dừng và giữ phần đã đo   ↑ ↓ cuộn   End mới nhất";
+    T_SCREEN_STOPPING = "stopping; what was measured is kept. Ctrl-C ends at once" | "đang dừng; phần đã đo được giữ. Ctrl-C kết thúc ngay";
     T_BUDGET = "budget" | "ngân sách";
     T_MET = "met" | "đạt";
     T_MISSED = "missed" | "hụt";
