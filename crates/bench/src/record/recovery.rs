@@ -34,6 +34,12 @@ impl RecoveryRecord {
         });
         hardest.map(|(at, _)| at)
     }
+
+    /// What was found about healing, and what became of the clients that were hardest on the system.
+    pub(crate) fn bounding(&self) -> Option<(&Healing, RecoveryVerdict)> {
+        let hardest = &self.variants[self.hardest()?];
+        Some((self.healing.as_ref()?, hardest.verdict))
+    }
 }
 
 /// Length of the good stretch that counts as recovered, unless another is asked for.

@@ -1,8 +1,9 @@
 //! What a plain ladder says about capacity: the same questions, with one trial per load.
 
 use super::retention;
-use super::zones::{CpuPoint, Grounds, cpu_70, zones};
+use super::zones::{CpuPoint, Grounds, cpu_70, tell_healing, zones};
 use crate::record::capacity::{CapacityRecord, CapacitySource, GoalResult, SearchEnd};
+use crate::record::recovery::{Healing, RecoveryRecord, RecoveryVerdict};
 use crate::record::{Grade, Measure, Profile, RunRecord, SearchGoal, Step, Validity};
 
 /// Processor use of a target with `threads` worker threads at the loads of `steps`; empty where it is not known.
@@ -26,14 +27,15 @@ pub fn cpu_points(steps: &[&Step], threads: Option<u32>) -> Vec<CpuPoint> {
         .collect()
 }
 
-/// Capacity from the rungs of a ladder (in rising order) over so many `starts`, judged by `profile`'s thresholds. `None`
-/// without rungs.
+/// Capacity from the rungs of a ladder (in rising order) over so many `starts`, judged by `profile`'s thresholds and bounded by
+/// what is known about healing. `None` without rungs.
 #[must_use]
 pub fn capacity(
     profile: &Profile,
     steps: &[&Step],
     threads: Option<u32>,
     starts: u32,
+    healing: Option<(&Healing, RecoveryVerdict)>,
 ) -> Option<CapacityRecord> {
     let first = steps.first()?;
     let goal = SearchGoal {
@@ -46,15 +48,7 @@ pub fn capacity(
     let failed = rows.iter().position(|row| goal.broken_by(row).is_some());
     let end = failed.unwrap_or(rows.len());
     let lower = end.checked_sub(1).map(|at| rows[at]);
-    let inverted: Vec<f64> = (0..rows.len())
-        .filter(|at| goal.broken_by(&rows[*at]).is_some())
-        .filter(|at| {
-            rows[at + 1..]
-                .iter()
-                .any(|row| goal.broken_by(row).is_none())
-        })
-        .map(|at| rows[at].target_rps)
-        .collect();
+    let inverted = inverted(&goal, &rows);
     let mut validity = Validity::default();
     if let Some(held) = end.checked_sub(1).map(|at| steps[at]) {
         validity.absorb(&format!("{:.0}/s", held.target_rps), &held.validity);
@@ -78,14 +72,17 @@ pub fn capacity(
         over_starts: None,
         goal,
     };
-    let zones = zones(&Grounds {
+    let mut zones = zones(&Grounds {
         result: Some(&result),
-        hidden_rps: None,
+        hidden_rps: healing.and_then(|(found, _)| found.hidden_rps),
         cpu_70_rps: cpu_70(&cpu_points(steps, threads)),
         non_monotone: !inverted.is_empty(),
         too_much_rps: shown,
         validity,
     });
+    if let (Some(zones), Some((found, hardest))) = (&mut zones, healing) {
+        tell_healing(zones, found, hardest);
+    }
     Some(CapacityRecord {
         source: CapacitySource::Ladder,
         non_monotone: !inverted.is_empty(),
@@ -97,6 +94,17 @@ pub fn capacity(
         goals: vec![result],
         ..CapacityRecord::default()
     })
+}
+
+/// Loads that were not held although a higher one was.
+fn inverted(goal: &SearchGoal, rows: &[Measure]) -> Vec<f64> {
+    let broken = |row: &Measure| goal.broken_by(row).is_some();
+    let below_held = |at: &usize| rows[at + 1..].iter().any(|row| !broken(row));
+    (0..rows.len())
+        .filter(|at| broken(&rows[*at]))
+        .filter(below_held)
+        .map(|at| rows[at].target_rps)
+        .collect()
 }
 
 /// Why the interval of a ladder over so many starts is as it is. `failed` tells whether a rung that did not hold is shown not to.
@@ -123,7 +131,11 @@ pub fn of_record(record: &mut RunRecord, interrupted: bool) {
             continue;
         }
         let starts = cell.starts();
-        cell.capacity = capacity(&record.profile, &cell.by_load(), threads, starts);
+        // A recovery run whose knee was given looks for no capacity, and for healing all the same.
+        let recovery = cell.recovery.as_ref();
+        let healing = recovery.and_then(RecoveryRecord::bounding);
+        let rows = cell.by_load();
+        cell.capacity = capacity(&record.profile, &rows, threads, starts, healing);
         let Some(found) = &mut cell.capacity else {
             continue;
         };

@@ -125,9 +125,13 @@ pub fn put_with_healing(
     used: &[CpuPoint],
 ) {
     put(record, healing.hidden_rps, used);
-    let Some(zones) = &mut record.zones else {
-        return;
-    };
+    if let Some(zones) = &mut record.zones {
+        tell_healing(zones, healing, hardest);
+    }
+}
+
+/// Says in `zones` what was found about healing.
+pub(crate) fn tell_healing(zones: &mut Zones, healing: &Healing, hardest: RecoveryVerdict) {
     let never = hardest == RecoveryVerdict::Metastable && healing.hidden_rps.is_none();
     if never {
         zones.confidence = Grade::Invalid;

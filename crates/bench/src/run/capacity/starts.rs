@@ -6,6 +6,7 @@ use crate::record::capacity::{
     CapacityRecord, CapacitySource, GoalResult, HealthWait, LoadPoint, SearchEnd, StartInterval,
     Trial,
 };
+use crate::record::recovery::RecoveryRecord;
 use crate::record::{Cell, Profile};
 use crate::run::starts::{Start, of_cell};
 use crate::search::ladder::cpu_points;
@@ -81,11 +82,7 @@ pub(in crate::run) fn merged(
 /// Puts the zones of all starts into `record`, with what the recovery of `cell` found about healing, if there was one.
 fn put_zones(record: &mut CapacityRecord, cell: &Cell, used: &[CpuPoint]) {
     let recovery = cell.recovery.as_ref();
-    let healing = recovery.and_then(|found| {
-        let hardest = &found.variants[found.hardest()?];
-        Some((found.healing.as_ref()?, hardest.verdict))
-    });
-    match healing {
+    match recovery.and_then(RecoveryRecord::bounding) {
         Some((healing, verdict)) => zones::put_with_healing(record, healing, verdict, used),
         None => zones::put(record, None, used),
     }

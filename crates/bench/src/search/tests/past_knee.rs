@@ -5,7 +5,8 @@ use super::super::zones::{CpuPoint, Grounds, cpu_70, zones};
 use super::super::{hysteresis, ladder};
 use super::seeds;
 use crate::record::capacity::{GoalResult, LoadPoint, Retention, RetentionClass, ZoneBound};
-use crate::record::{Grade, Measure, ProcessUse, Profile, Step};
+use crate::record::recovery::{Healing, RecoveryRecord, RecoveryVariant, RecoveryVerdict};
+use crate::record::{Cell, Grade, Measure, ProcessUse, Profile, RunRecord, Step};
 
 fn of(rows: &[Measure]) -> Retention {
     let profile = Profile::bench();
@@ -226,7 +227,7 @@ fn a_ladder_has_zones_too() {
         step(20_000.0, 0.2),
     ];
     let refs: Vec<&Step> = steps.iter().collect();
-    let record = ladder::capacity(&profile, &refs, Some(1), 1).unwrap();
+    let record = ladder::capacity(&profile, &refs, Some(1), 1, None).unwrap();
     let zones = record.zones.unwrap();
     assert_eq!(
         (zones.sustained_rps, record.goals[0].upper_rps),
@@ -241,9 +242,55 @@ fn a_ladder_has_zones_too() {
         record.retention.unwrap().class,
         Some(RetentionClass::Degrading)
     );
-    assert!(ladder::capacity(&profile, &[], None, 1).is_none());
-    let lost = ladder::capacity(&profile, &refs[3..], None, 1).unwrap();
+    assert!(ladder::capacity(&profile, &[], None, 1, None).is_none());
+    let lost = ladder::capacity(&profile, &refs[3..], None, 1, None).unwrap();
     assert!(lost.zones.is_none() && lost.goals[0].lower_rps.is_none());
+}
+
+#[test]
+fn a_ladder_beside_a_recovery_run_is_safe_no_further_than_it_heals() {
+    let step = |target_rps: f64| Step {
+        target_rps,
+        goodput_rps: target_rps,
+        planned: 1_000,
+        duration_s: 1.0,
+        ..Step::default()
+    };
+    let recovery = |hidden_rps, verdict| RecoveryRecord {
+        variants: vec![RecoveryVariant {
+            verdict,
+            ..RecoveryVariant::default()
+        }],
+        healing: Some(Healing {
+            hidden_rps,
+            sentence: "healed so far".into(),
+            ..Healing::default()
+        }),
+        ..RecoveryRecord::default()
+    };
+    let zones = |recovery| {
+        let mut record = RunRecord {
+            profile: Profile::store(),
+            cells: vec![Cell {
+                steps: vec![step(7_000.0), step(10_000.0)],
+                recovery,
+                ..Cell::default()
+            }],
+            ..RunRecord::default()
+        };
+        ladder::of_record(&mut record, false);
+        let capacity = record.cells.remove(0).capacity.unwrap();
+        capacity.zones.unwrap()
+    };
+    assert_eq!(zones(None).safe_rps, 8_500.0);
+    let bounded = zones(Some(recovery(Some(3_500.0), RecoveryVerdict::Metastable)));
+    assert_eq!(
+        (bounded.safe_rps, bounded.decided_by),
+        (3_500.0, ZoneBound::Healing)
+    );
+    assert_eq!(bounded.healing.as_deref(), Some("healed so far"));
+    let never = zones(Some(recovery(None, RecoveryVerdict::Metastable)));
+    assert_eq!(never.confidence, Grade::Invalid);
 }
 
 #[test]
