@@ -29,53 +29,56 @@ fn burst(mut pass: impl FnMut() -> bool) -> usize {
 
 #[test]
 fn trap_01_a_returning_key_has_one_burst() {
-    // One unit in each 100 ms, ten at once: one hit, then silence until just before the state expires.
-    let (quota, later) = (Quota::new(10, SECOND), START.plus(SECOND / 10 - 1));
-    for kind in [
-        AlgorithmKind::Gcra,
-        AlgorithmKind::TokenBucket,
-        AlgorithmKind::LeakyBucket,
-    ] {
-        let mut slot = Slot::Small(None);
-        let method = Method::Small(kind);
-        assert!(take(&mut slot, method, &quota, 1, START).allowed);
-        let passed = burst(|| take(&mut slot, method, &quota, 1, later).allowed);
-        assert_eq!(passed, 9, "{kind:?}");
-    }
-    let (crab, mut tat) = (
-        Crab {
-            max_burst: 10,
-            count: 10,
-            period_secs: 1,
-            quantity: 1,
-        },
-        None,
-    );
-    let mut pass = |now| {
-        let (reply, next) = crab.decide(tat, now).expect("a rate");
-        tat = next.or(tat);
-        reply.allowed
-    };
-    assert!(pass(START));
-    assert_eq!(burst(|| pass(later)), 9);
-    let (cell, mut tat) = (
-        Throttle {
-            max_burst: 9,
-            count: 10,
-            period_secs: 1,
-            quantity: 1,
-        },
-        None,
-    );
-    let mut pass = |now| {
-        let (reply, change) = cell.decide(tat, now).expect("a rate");
-        if let Change::Store(next) = change {
-            tat = Some(next);
+    // One unit in each 100 ms, ten at once: one hit, then silence until just before the state expires, or for longer where something
+    // has kept it.
+    for (pause, left) in [(SECOND / 10 - 1, 9), (SECOND / 10, 10), (60 * SECOND, 10)] {
+        let (quota, later) = (Quota::new(10, SECOND), START.plus(pause));
+        for kind in [
+            AlgorithmKind::Gcra,
+            AlgorithmKind::TokenBucket,
+            AlgorithmKind::LeakyBucket,
+        ] {
+            let mut slot = Slot::Small(None);
+            let method = Method::Small(kind);
+            assert!(take(&mut slot, method, &quota, 1, START).allowed);
+            let passed = burst(|| take(&mut slot, method, &quota, 1, later).allowed);
+            assert_eq!(passed, left, "{kind:?}");
         }
-        !reply.limited
-    };
-    assert!(pass(START));
-    assert_eq!(burst(|| pass(later)), 9);
+        let (crab, mut tat) = (
+            Crab {
+                max_burst: 10,
+                count: 10,
+                period_secs: 1,
+                quantity: 1,
+            },
+            None,
+        );
+        let mut pass = |now| {
+            let (reply, next) = crab.decide(tat, now).expect("a rate");
+            tat = next.or(tat);
+            reply.allowed
+        };
+        assert!(pass(START));
+        assert_eq!(burst(|| pass(later)), left);
+        let (cell, mut tat) = (
+            Throttle {
+                max_burst: 9,
+                count: 10,
+                period_secs: 1,
+                quantity: 1,
+            },
+            None,
+        );
+        let mut pass = |now| {
+            let (reply, change) = cell.decide(tat, now).expect("a rate");
+            if let Change::Store(next) = change {
+                tat = Some(next);
+            }
+            !reply.limited
+        };
+        assert!(pass(START));
+        assert_eq!(burst(|| pass(later)), left);
+    }
 }
 
 #[test]
