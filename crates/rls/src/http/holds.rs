@@ -9,8 +9,9 @@ use tollgate_wire::rls::RateLimitRequest;
 use super::json::{DescriptorJson, Number, Object, RequestJson};
 use super::problem::Problem;
 use super::reply::Reply;
-use super::v1::{VerdictJson, bad_request, denied, error_reply};
+use super::v1::{VerdictJson, bad_request, denied, error_reply, tell};
 use super::{json_reply, problem_reply};
+use crate::clock;
 use crate::lease::{LeaseName, OWN_MAX};
 use crate::metrics::{HoldRequest, Outcome};
 use crate::service::{Service, ServiceError};
@@ -134,14 +135,17 @@ async fn reserve(
     id: &str,
     ttl: Duration,
 ) -> Result<Reply, ServiceError> {
+    let asked = clock::now();
     let reserved = service.reserve(request, id.as_bytes(), ttl, |decided| {
-        match decided.allowed {
+        let mut reply = match decided.allowed {
             true => {
                 let verdict = VerdictJson::new(&decided);
                 json_reply(StatusCode::OK, &ReservedJson { id, verdict })
             }
             false => denied(&decided, request),
-        }
+        };
+        tell(&mut reply, &decided, request, service.http_headers(), asked);
+        reply
     });
     reserved.await
 }

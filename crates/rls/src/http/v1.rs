@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use tollgate_limiter::Timestamp;
 use tollgate_policy::{HeaderForm, Outcome, Retry, Role, Trace, retry_of, standings};
 use tollgate_wire::rls::RateLimitRequest;
 
@@ -210,11 +211,7 @@ async fn decide_one(service: &Service, call: Option<&CallSpan>, one: One) -> Rep
                 true => json_reply(StatusCode::OK, &VerdictJson::new(&decided)),
                 false => denied(&decided, &request),
             };
-            let standings = standings(&decided.outcomes, &request);
-            let retry = retry_of(decided.allowed, &decided.outcomes);
-            for (name, value) in form.headers(&standings, retry, asked) {
-                reply.set(name, value);
-            }
+            tell(&mut reply, &decided, &request, &form, asked);
             if let Some(by) = decided.fallback {
                 reply.set(fallback::HEADER.into(), by.to_owned());
             }
@@ -222,6 +219,21 @@ async fn decide_one(service: &Service, call: Option<&CallSpan>, one: One) -> Rep
         })
         .await;
     answer.unwrap_or_else(|error| error_reply(&error))
+}
+
+/// Headers that say what is left, and when to ask again.
+pub(super) fn tell(
+    reply: &mut Reply,
+    decided: &Decided<'_>,
+    request: &RateLimitRequest,
+    form: &HeaderForm,
+    asked: Timestamp,
+) {
+    let standings = standings(&decided.outcomes, request);
+    let retry = retry_of(decided.allowed, &decided.outcomes);
+    for (name, value) in form.headers(&standings, retry, asked) {
+        reply.set(name, value);
+    }
 }
 
 /// A denial as a problem that names the limits.

@@ -394,15 +394,20 @@ fn check_reservations(service: &Service) {
         }
         body
     };
-    let (status, _, reserved) = post(service, "/v1/reserve", &with("a", "ttl_ms", 3_600_000));
+    let (status, head, reserved) = post(service, "/v1/reserve", &with("a", "ttl_ms", 3_600_000));
+    let told = header(&head, "ratelimit").expect("what is left");
+    assert!(told.contains(";r=4;"), "{head}");
     assert_eq!((status, &reserved["id"]), (200, &json!("a")), "{reserved}");
     assert_eq!(left(), json!(4));
-    let (status, _, denied) = post(service, "/v1/reserve", &with("b", "", 0));
+    let (status, head, denied) = post(service, "/v1/reserve", &with("b", "", 0));
     assert_eq!(
         (status, &denied["code"]),
         (429, &json!("over_limit")),
         "{denied}"
     );
+    for name in ["ratelimit", "ratelimit-policy", "retry-after"] {
+        assert!(header(&head, name).is_some(), "{head}");
+    }
     let (status, _, ended) = post(service, "/v1/commit", &with("a", "actual", 2));
     assert_eq!(status, 200, "{ended}");
     assert_eq!(ended["limits"][0]["released"], 4);
