@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::cluster_async::ClusterConnection;
@@ -13,13 +13,15 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 
 use super::BackendError;
 use super::outages::Outages;
-use super::peer::At;
+use super::peer::{At, Peer};
 use super::pool::Pool;
 use super::url::{Address, Place};
 use crate::config::StoreConfig;
 
 /// Pause before the first attempt to connect again.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// For how long Sentinels may name a master that has been left for a replica which they promoted.
+const NAMED_LATE: Duration = Duration::from_secs(30);
 /// Longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -43,6 +45,8 @@ struct Shared {
     at: RefCell<Option<At>>,
     /// A task listens to them.
     listens: Cell<bool>,
+    /// The master before, which they may still name, and when it was left.
+    left: RefCell<Option<(At, Instant)>>,
 }
 
 enum State {
@@ -99,6 +103,7 @@ impl Link {
             outages: Outages::default(),
             at: RefCell::default(),
             listens: Cell::default(),
+            left: RefCell::default(),
         }))
     }
 
@@ -295,12 +300,18 @@ async fn follow(shared: Weak<Shared>) {
             return;
         };
         let (address, at) = (link.address.clone(), link.at.borrow().clone());
+        let left = link.left.borrow().clone();
+        let left = left.filter(|(_, since)| since.elapsed() < NAMED_LATE);
         let generation = link.generation.get();
         drop(link);
         let (Some(watched), Some(at)) = (address.watched(), at) else {
             return;
         };
-        let moved = watched.moved(&at).await;
+        let left = left.as_ref().map(|(at, _)| at);
+        let (moved, promoted) = tokio::select! {
+            moved = watched.moved(&at, left) => (moved, None),
+            promoted = watched.promoted() => (Ok(true), Some(promoted)),
+        };
         let Some(link) = shared.upgrade() else {
             return;
         };
@@ -309,7 +320,11 @@ async fn follow(shared: Weak<Shared>) {
             link.generation.get() == generation && matches!(*link.state.borrow(), State::Up(_))
         };
         if matches!(moved, Ok(true)) && is_same(&link) {
-            let made = link.connect().await;
+            let early = promoted.is_some();
+            let made = link.connect_to(promoted).await;
+            if early && made.is_ok() {
+                *link.left.borrow_mut() = Some((at.clone(), Instant::now()));
+            }
             if let Err(error) = made
                 && is_same(&link)
             {
@@ -336,8 +351,13 @@ impl Shared {
     }
 
     async fn connect(self: &Rc<Self>) -> Result<Connection, RedisError> {
+        self.connect_to(None).await
+    }
+
+    /// To this server, or to where the address leads.
+    async fn connect_to(self: &Rc<Self>, peer: Option<Peer>) -> Result<Connection, RedisError> {
         let longest = self.address.steps() * self.store.connect_timeout();
-        let made = tokio::time::timeout(longest, self.open()).await;
+        let made = tokio::time::timeout(longest, self.open(peer)).await;
         let (streams, native) = match made {
             Ok(made) => made?,
             Err(_) => return Err(RedisError::from((ErrorKind::Io, "no answer in time"))),
@@ -359,8 +379,12 @@ impl Shared {
         Ok(connection)
     }
 
-    async fn open(&self) -> Result<(Streams, bool), RedisError> {
-        let peer = match self.address.place().await? {
+    async fn open(&self, peer: Option<Peer>) -> Result<(Streams, bool), RedisError> {
+        let place = match peer {
+            Some(peer) => Place::One(Box::new(peer)),
+            None => self.address.place().await?,
+        };
+        let peer = match place {
             Place::One(peer) => peer,
             Place::Cluster(client) => {
                 let cluster = client.get_async_connection().await?;

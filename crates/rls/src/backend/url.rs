@@ -61,8 +61,8 @@ impl Address {
             Self::Direct(peer) => Ok(Place::One(peer.clone())),
             Self::Cluster(client) => Ok(Place::Cluster(client.clone())),
             Self::Sentinel(watched) => {
-                let peer_at = |at| Peer::at_host(at, watched.settings.clone(), watched.tls.clone());
                 let (sentinels, name) = (&watched.sentinels, &watched.master);
+                let peer_at = |at| watched.peer_at(at);
                 let master = sentinel::master(sentinels, name, watched.timeout, peer_at);
                 Ok(Place::One(Box::new(master.await?)))
             }
@@ -93,9 +93,20 @@ impl Address {
 }
 
 impl Watched {
-    /// Listens to the Sentinels for a while; true once they say that the master is elsewhere.
-    pub(super) async fn moved(&self, from: &At) -> RedisResult<bool> {
-        sentinel::moved(&self.sentinels, &self.master, self.timeout, from).await
+    fn peer_at(&self, at: At) -> RedisResult<Peer> {
+        Peer::at_host(at, self.settings.clone(), self.tls.clone())
+    }
+
+    /// Listens to the Sentinels for a while; true once they say that the master is elsewhere, and not only that it is still at
+    /// `left`.
+    pub(super) async fn moved(&self, from: &At, left: Option<&At>) -> RedisResult<bool> {
+        sentinel::moved(&self.sentinels, &self.master, self.timeout, from, left).await
+    }
+
+    /// Waits for a replica to be promoted by Sentinels, who say later that it is the master.
+    pub(super) async fn promoted(&self) -> Peer {
+        let peer_at = |at| self.peer_at(at);
+        sentinel::promoted(&self.sentinels, &self.master, self.timeout, peer_at).await
     }
 }
 
