@@ -278,7 +278,11 @@ impl Engine {
                     *outcome = Outcome::TryAgain;
                     return Ok(Reply::Written);
                 };
-                self.run_walk(handler, call, &mut walk, out)
+                let result = self.run_walk(handler, call, &mut walk, out);
+                if walk.is_refused() {
+                    *outcome = Outcome::TryAgain;
+                }
+                result
             }
             Run::Local(handler) => self.run_walk(handler, call, &mut NoWalk, out),
             Run::Script(command) => {

@@ -138,7 +138,7 @@ pub enum Outcome {
     /// the one reply of which the connection waits.
     Elsewhere,
     /// Nothing was done: a long command holds what this one needs. It is to be run again, before any other of the
-    /// connection, when [`Mail::try_again`] says so.
+    /// connection, when [`Mail::try_again`] says so; at once on a thread for long commands.
     TryAgain,
     /// Send what is in the output, then close (QUIT).
     Close,

@@ -34,6 +34,9 @@ const PATIENCE: u32 = 128;
 /// Long commands that are waited for meanwhile: they may overlap without end.
 const LONG_WAITS_MAX: u32 = 16;
 
+/// How often who waits for the gate looks whether to give up.
+const GATE_WAIT: Duration = Duration::from_millis(1);
+
 /// Times that the processor is given to others before sleeping, and the sleeps of who looks whether a lock is kept.
 const YIELDS: u32 = 4;
 const PAUSE: Duration = Duration::from_micros(50);
@@ -138,6 +141,15 @@ impl Shards {
         self.slots[index].cell.lock()
     }
 
+    /// As [`Shards::lock`], until the caller `gives_up`.
+    pub(crate) fn lock_unless(
+        &self,
+        index: usize,
+        gives_up: impl Fn() -> bool,
+    ) -> Option<Guard<'_, Cell>> {
+        self.slots[index].cell.lock_unless(gives_up)
+    }
+
     /// Takes a shard unless somebody keeps it for longer than a few operations.
     pub(crate) fn try_lock(&self, index: usize) -> Option<Guard<'_, Cell>> {
         for _ in 0..SPINS_MAX {
@@ -226,11 +238,18 @@ impl Shards {
         set
     }
 
-    /// Enters the gate for a long command, with no shard held.
-    pub(crate) fn keep_gate(&self) -> LockSet<'_> {
-        let mut set = self.lock_gate();
+    /// Enters the gate for a long command, with no shard held, unless it `gives_up` before.
+    fn keep_gate(&self, gives_up: impl Fn() -> bool) -> Option<LockSet<'_>> {
+        let gate = loop {
+            match self.gate.try_lock_for(GATE_WAIT) {
+                Some(gate) => break gate,
+                None if gives_up() => return None,
+                None => {}
+            }
+        };
+        let mut set = self.empty_set(Some(gate));
         set.keep_after_visits();
-        set
+        Some(set)
     }
 
     /// As [`Shards::lock_set`] unless a long command has one of them, or comes to have it while this waits.
@@ -265,17 +284,18 @@ impl Shards {
     /// hold up nobody but the caller, and those who need the gate.
     pub(crate) fn lock_all_patiently(&self) -> LockSet<'_> {
         let wanted: Vec<usize> = (0..self.count()).collect();
-        self.keep_gate_and(&wanted)
+        self.keep_gate_and(&wanted, || false)
+            .expect("it does not give up")
     }
 
-    /// Enters the gate for a long command and locks `wanted` (ascending, each once) as patiently. What it holds is not marked
-    /// yet.
-    fn keep_gate_and(&self, wanted: &[usize]) -> LockSet<'_> {
-        let mut set = self.keep_gate();
+    /// Enters the gate for a long command and locks `wanted` (ascending, each once) as patiently, unless it `gives_up` before.
+    /// What it holds is not marked yet.
+    fn keep_gate_and(&self, wanted: &[usize], gives_up: impl Fn() -> bool) -> Option<LockSet<'_>> {
+        let mut set = self.keep_gate(&gives_up)?;
         let (mut first, mut long_waits) = (0, 0);
         for _ in 0..PATIENCE {
-            match set.try_all(wanted, first) {
-                Ok(()) => return set,
+            match set.try_all_unless(wanted, first, &gives_up)? {
+                Ok(()) => return Some(set),
                 Err(taken) => first = taken,
             }
             long_waits += u32::from(self.is_kept(wanted[first]));
@@ -283,8 +303,12 @@ impl Shards {
                 break;
             }
         }
-        set.extend(wanted);
-        set
+        for &index in wanted {
+            if let Err(position) = set.position(index) {
+                set.add(position, index, self.lock_unless(index, &gives_up)?);
+            }
+        }
+        Some(set)
     }
 
     /// Locks every shard.
@@ -294,17 +318,20 @@ impl Shards {
         set
     }
 
-    /// The same for a long command, which waits patiently.
-    pub(crate) fn keep_all(&self) -> LockSet<'_> {
-        let set = self.lock_all_patiently();
+    /// The same for a long command, which waits patiently until it `gives_up`.
+    pub(crate) fn keep_all_unless(&self, gives_up: impl Fn() -> bool) -> Option<LockSet<'_>> {
+        let wanted: Vec<usize> = (0..self.count()).collect();
+        let set = self.keep_gate_and(&wanted, gives_up)?;
         set.mark(true);
-        set
+        Some(set)
     }
 
     /// Enters the gate for a long command and locks `wanted` (ascending, each once); while it waits for another long one it
     /// holds up nobody who does not want the same.
     pub(crate) fn keep_gate_with(&self, wanted: &[usize]) -> LockSet<'_> {
-        let set = self.keep_gate_and(wanted);
+        let set = self
+            .keep_gate_and(wanted, || false)
+            .expect("it does not give up");
         set.mark(true);
         set
     }
@@ -447,11 +474,23 @@ impl<'e> LockSet<'e> {
     /// One round: waits for `wanted[first]` and tries the rest. On failure holds nothing and names the position of the
     /// shard that was taken.
     fn try_all(&mut self, wanted: &[usize], first: usize) -> Result<(), usize> {
+        self.try_all_unless(wanted, first, || false)
+            .expect("it does not give up")
+    }
+
+    /// The same until it `gives_up`.
+    fn try_all_unless(
+        &mut self,
+        wanted: &[usize],
+        first: usize,
+        gives_up: impl Fn() -> bool,
+    ) -> Option<Result<(), usize>> {
         self.held.clear();
-        match wanted.get(first) {
-            Some(&start) => self.try_rest(wanted, first, self.shards.lock(start)),
-            None => Ok(()),
-        }
+        let Some(&start) = wanted.get(first) else {
+            return Some(Ok(()));
+        };
+        let waited = self.shards.lock_unless(start, gives_up)?;
+        Some(self.try_rest(wanted, first, waited))
     }
 
     /// Tries the shards beside `wanted[first]`, which was waited for. The set holds nothing before.

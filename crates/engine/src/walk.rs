@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use tollgate_commands::{Rng, Walk};
+use tollgate_commands::{Origin, Rng, Walk};
 use tollgate_keyspace::Shard;
 use tollgate_limiter::Timestamp;
 
@@ -18,6 +18,8 @@ pub(crate) struct EngineWalk<'a> {
     engine: &'a Engine,
     call: &'a Call<'a>,
     all: Option<LockSet<'a>>,
+    /// It has given up.
+    refused: bool,
     /// On a thread that serves connections: what is locked is free soon.
     _visit: Option<Visit<'a>>,
 }
@@ -25,7 +27,7 @@ pub(crate) struct EngineWalk<'a> {
 impl<'a> EngineWalk<'a> {
     /// `None`: long commands run. The command is to run elsewhere, where it may wait for one shard after the other: while
     /// long commands overlap there is no moment at which all are free. Or it is put off, and the connection of `mail` is
-    /// told when to try again.
+    /// told when to try again. Or a script has made the server busy, and the command, which waits elsewhere, is to be refused.
     pub(crate) fn new(
         engine: &'a Engine,
         call: &'a Call<'a>,
@@ -37,12 +39,21 @@ impl<'a> EngineWalk<'a> {
             engine,
             call,
             all,
+            refused: false,
             _visit: visit,
         };
-        let patient = || match (writes, call.long) {
-            (true, Long::Worker) => walk(Some(shards.keep_all()), None),
-            (true, _) => walk(Some(shards.lock_all()), None),
-            (false, _) => walk(None, None),
+        if matches!(call.long, Long::Worker) {
+            return match writes {
+                true => Some(walk(
+                    Some(shards.keep_all_unless(|| gives_up(engine, call))?),
+                    None,
+                )),
+                false => Some(walk(None, None)),
+            };
+        }
+        let patient = || match writes {
+            true => walk(Some(shards.lock_all()), None),
+            false => walk(None, None),
         };
         let alone = || match writes {
             true => Some(walk(Some(shards.lock_all_unless_kept()?), None)),
@@ -59,6 +70,18 @@ impl<'a> EngineWalk<'a> {
     }
 }
 
+/// Whether a command that waits for a long one is to be refused instead: a script has made the server busy.
+fn gives_up(engine: &Engine, call: &Call<'_>) -> bool {
+    call.origin == Origin::Client && engine.busy().is_some()
+}
+
+impl EngineWalk<'_> {
+    /// Whether it has given up: what the command has found is not all there is, and it has changed nothing.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused
+    }
+}
+
 impl Walk for EngineWalk<'_> {
     fn shard_count(&self) -> usize {
         self.engine.shards.count()
@@ -66,7 +89,15 @@ impl Walk for EngineWalk<'_> {
 
     fn with_shard(&mut self, index: usize, f: &mut dyn FnMut(&mut Shard)) {
         let (engine, call) = (self.engine, self.call);
-        let mut cell = engine.shards.lock(index);
+        if self.refused {
+            return;
+        }
+        let waits = matches!(call.long, Long::Worker);
+        let gives_up = || waits && gives_up(engine, call);
+        let Some(mut cell) = engine.shards.lock_unless(index, gives_up) else {
+            self.refused = true;
+            return;
+        };
         let mut held = One::new(index, &mut cell, &engine.shards);
         engine.visit(&mut held, index, call.row.writes(), call.now.millis(), f);
         engine.conclude_singly();

@@ -6,7 +6,7 @@ use crate::outbox::Running;
 use crate::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tollgate_engine::Session;
+use tollgate_engine::{Outcome, Session};
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_wire::resp::ReplyBuf;
@@ -49,10 +49,12 @@ impl Job {
         let joined = words.join(&b' ');
         let running = Running::client(self.client.id, &joined);
         let now = Timestamp::from_nanos(Clock::now());
-        // A command that may be long neither waits nor ends its connection.
-        self.shared
-            .engine
-            .execute(&mut self.session, &words, now, &mut out, &mut node);
+        // A command that may be long neither waits nor ends its connection. One that has waited until a script made the
+        // server busy is refused the next time.
+        let engine = &self.shared.engine;
+        while engine.execute(&mut self.session, &words, now, &mut out, &mut node)
+            == Outcome::TryAgain
+        {}
         drop(running);
         self.shared
             .mailboxes

@@ -217,6 +217,46 @@ fn the_server_is_busy_beyond_the_threshold() {
     assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
 }
 
+/// What waits elsewhere for the script is refused like all others.
+#[test]
+fn who_looks_at_all_keys_does_not_wait_beyond_the_threshold() {
+    let server = Local::start(&PATIENT);
+    let mut client = server.connect();
+    let mut runner = start(&server, &mut client, ENDLESS);
+    let commands = [
+        "DBSIZE",
+        "FLUSHALL",
+        "FLUSHDB",
+        "KEYS *",
+        "RANDOMKEY",
+        "SCAN 0",
+        "SWAPDB 0 1",
+    ];
+    let mut waiters = commands.map(|command| {
+        let mut waiter = server.connect();
+        waiter.send(format!("{command}\r\n").as_bytes()).unwrap();
+        let name = command.split(' ').next().unwrap().to_ascii_lowercase();
+        eventually(command, || {
+            raw(&mut client, "CLIENT LIST").contains(&format!(" cmd={name} "))
+        });
+        waiter
+    });
+    assert_eq!(
+        raw(&mut client, "CONFIG SET busy-reply-threshold 1"),
+        "+OK\r\n"
+    );
+    for (command, waiter) in commands.iter().zip(&mut waiters) {
+        let reply = frame(waiter);
+        assert!(reply.starts_with("-BUSY "), "{command}: {reply}");
+    }
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    assert!(frame(&mut runner).starts_with("-ERR Script killed"));
+    for (command, waiter) in commands.iter().zip(&mut waiters) {
+        let reply = raw(waiter, command);
+        assert!(!reply.starts_with('-'), "{command}: {reply}");
+    }
+}
+
 #[test]
 fn a_client_that_leaves_does_not_take_the_script_along() {
     let server = Local::start(&PATIENT);
