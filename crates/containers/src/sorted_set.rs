@@ -54,6 +54,48 @@ pub enum LexBound<'a> {
     Exclusive(&'a [u8]),
 }
 
+impl LexBound<'_> {
+    /// Whether the member comes before a range that begins here.
+    fn is_behind(self, member: &[u8]) -> bool {
+        match self {
+            LexBound::Min => false,
+            LexBound::Max => true,
+            LexBound::Inclusive(bound) => member < bound,
+            LexBound::Exclusive(bound) => member <= bound,
+        }
+    }
+
+    /// Whether the member comes behind a range that ends here.
+    fn is_before(self, member: &[u8]) -> bool {
+        match self {
+            LexBound::Min => true,
+            LexBound::Max => false,
+            LexBound::Inclusive(bound) => member > bound,
+            LexBound::Exclusive(bound) => member >= bound,
+        }
+    }
+}
+
+/// In which order elements are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// From the lowest score on.
+    Ascending,
+    /// From the highest score on.
+    Descending,
+}
+
+impl Order {
+    /// The indexes without the first `skip` of them in this order.
+    pub fn without(self, range: Range<usize>, skip: usize) -> Range<usize> {
+        let skip = skip.min(range.len());
+        match self {
+            Order::Ascending => range.start + skip..range.end,
+            Order::Descending => range.start..range.end - skip,
+        }
+    }
+}
+
 /// A sorted set. No score is NaN.
 #[derive(Clone)]
 pub struct SortedSet {
@@ -212,21 +254,31 @@ impl SortedSet {
         start..self.end_by_score(max).max(start)
     }
 
-    /// The indexes of the members from one bound to the other, in a set whose scores are all equal.
-    pub fn range_by_lex(&self, min: LexBound<'_>, max: LexBound<'_>) -> Range<usize> {
-        let start = match min {
-            LexBound::Min => 0,
-            LexBound::Max => self.len(),
-            LexBound::Inclusive(bound) => self.rank_by_member(|member| member < bound),
-            LexBound::Exclusive(bound) => self.rank_by_member(|member| member <= bound),
-        };
-        let end = match max {
-            LexBound::Min => 0,
-            LexBound::Max => self.len(),
-            LexBound::Inclusive(bound) => self.rank_by_member(|member| member <= bound),
-            LexBound::Exclusive(bound) => self.rank_by_member(|member| member < bound),
-        };
-        start..end.max(start)
+    /// The indexes of the members from one bound to the other, without the first `skip` of them in that order. It is meant
+    /// for sets whose scores are all equal; in others members are in no order, and a small set gives what a walk over it
+    /// finds, as in Redis.
+    pub fn range_by_lex(
+        &self,
+        min: LexBound<'_>,
+        max: LexBound<'_>,
+        order: Order,
+        skip: usize,
+    ) -> Range<usize> {
+        let (below, above) = (
+            |member: &[u8]| min.is_behind(member),
+            |member: &[u8]| max.is_before(member),
+        );
+        match &self.form {
+            Form::Compact(compact) => match order {
+                Order::Ascending => compact.walk(below, above, skip),
+                Order::Descending => compact.walk_back(below, above, skip),
+            },
+            Form::Indexed(indexed) => {
+                let start = indexed.rank_by_member(below);
+                let end = indexed.rank_by_member(|member| !above(member)).max(start);
+                order.without(start..end, skip)
+            }
+        }
     }
 
     #[inline]
@@ -234,13 +286,6 @@ impl SortedSet {
         match &self.form {
             Form::Compact(compact) => compact.rank_by(|_, score| before(score)),
             Form::Indexed(indexed) => indexed.rank_by_score(before),
-        }
-    }
-
-    fn rank_by_member(&self, before: impl Fn(&[u8]) -> bool) -> usize {
-        match &self.form {
-            Form::Compact(compact) => compact.rank_by(|member, _| before(member)),
-            Form::Indexed(indexed) => indexed.rank_by_member(before),
         }
     }
 

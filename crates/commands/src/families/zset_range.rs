@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use tollgate_containers::number;
-use tollgate_containers::sorted_set::{Iter, LexBound, ScoreBound, SortedSet};
+use tollgate_containers::sorted_set::{Iter, LexBound, Order, ScoreBound, SortedSet};
 
 use super::zset;
 use crate::{Args, CmdError, Create, Cx, Event, Reply};
@@ -44,20 +44,25 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// The indexes of its elements; ranks count from the last element when `rev`.
-    fn indexes(&self, set: &SortedSet, rev: bool) -> Range<usize> {
+    /// The indexes of its elements without the first `skip`; ranks count in this order.
+    fn indexes(&self, set: &SortedSet, order: Order, skip: usize) -> Range<usize> {
         match *self {
             Bounds::Rank(start, stop) => {
                 let range = ranks(start, stop, set.len());
-                if rev {
-                    set.len() - range.end..set.len() - range.start
-                } else {
-                    range
-                }
+                let range = match order {
+                    Order::Ascending => range,
+                    Order::Descending => set.len() - range.end..set.len() - range.start,
+                };
+                order.without(range, skip)
             }
-            Bounds::Score(min, max) => set.range_by_score(min, max),
-            Bounds::Lex(min, max) => set.range_by_lex(min, max),
+            Bounds::Score(min, max) => order.without(set.range_by_score(min, max), skip),
+            Bounds::Lex(min, max) => set.range_by_lex(min, max, order, skip),
         }
+    }
+
+    /// The indexes of all its elements.
+    fn all(&self, set: &SortedSet) -> Range<usize> {
+        self.indexes(set, Order::Ascending, 0)
     }
 }
 
@@ -169,16 +174,14 @@ impl<'a> Query<'a> {
 
     /// The elements it asks for, in its order.
     fn run<'s>(&self, set: &'s SortedSet) -> Iter<'s> {
-        let all = self.bounds.indexes(set, self.rev);
-        let skipped = usize::try_from(self.offset).map_or(all.len(), |n| n.min(all.len()));
+        let skip = usize::try_from(self.offset).unwrap_or(usize::MAX);
         let most = usize::try_from(self.count).unwrap_or(usize::MAX);
-        let taken = most.min(all.len() - skipped);
         if self.rev {
-            let end = all.end - skipped;
-            set.range_rev(end - taken..end)
+            let Range { start, end } = self.bounds.indexes(set, Order::Descending, skip);
+            set.range_rev(end - most.min(end - start)..end)
         } else {
-            let start = all.start + skipped;
-            set.range(start..start + taken)
+            let Range { start, end } = self.bounds.indexes(set, Order::Ascending, skip);
+            set.range(start..start + most.min(end - start))
         }
     }
 }
@@ -265,7 +268,7 @@ fn count(cx: &mut Cx<'_>, mut args: Args<'_>, by: By) -> Result<Reply, CmdError>
     let key = args.key()?;
     let bounds = Bounds::parse(by, args.next()?, args.next()?)?;
     let found = cx.read_as::<SortedSet>(key)?;
-    let count = found.map_or(0, |seen| bounds.indexes(seen.value, false).len());
+    let count = found.map_or(0, |seen| bounds.all(seen.value).len());
     Ok(Reply::count(count))
 }
 
@@ -285,7 +288,7 @@ fn remove(cx: &mut Cx<'_>, mut args: Args<'_>, by: By, event: Event) -> Result<R
     let key = args.key()?;
     let bounds = Bounds::parse(by, args.next()?, args.next()?)?;
     let removed = cx.change::<SortedSet, _>(key, Create::No, |change| {
-        let range = bounds.indexes(change.value, false);
+        let range = bounds.all(change.value);
         let count = range.len();
         if count > 0 {
             change.value.remove_range(range);

@@ -198,6 +198,75 @@ impl Compact {
             .count()
     }
 
+    /// The indexes from the first member that is not `below` a range, if it is not `above` it either, to the next one above;
+    /// the first `skip` members count whatever they are.
+    pub(super) fn walk(
+        &self,
+        below: impl Fn(&[u8]) -> bool,
+        above: impl Fn(&[u8]) -> bool,
+        skip: usize,
+    ) -> Range<usize> {
+        let members = || self.elements().map(|element| element.member);
+        if self
+            .ends()
+            .is_none_or(|(first, last)| above(first) || below(last))
+        {
+            return 0..0;
+        }
+        let first = members().take_while(|member| below(member)).count();
+        let mut rest = members().skip(first).peekable();
+        if rest.peek().is_none_or(|member| above(member)) {
+            return 0..0;
+        }
+        let start = first.saturating_add(skip).min(self.len);
+        let taken = rest.skip(skip).take_while(|member| !above(member)).count();
+        start..start + taken
+    }
+
+    /// The same from the end.
+    pub(super) fn walk_back(
+        &self,
+        below: impl Fn(&[u8]) -> bool,
+        above: impl Fn(&[u8]) -> bool,
+        skip: usize,
+    ) -> Range<usize> {
+        if self
+            .ends()
+            .is_none_or(|(first, last)| above(first) || below(last))
+        {
+            return 0..0;
+        }
+        let last = self
+            .members_back()
+            .take_while(|member| above(member))
+            .count();
+        let mut rest = self.members_back().skip(last).peekable();
+        if rest.peek().is_none_or(|member| below(member)) {
+            return 0..0;
+        }
+        let end = self.len - last.saturating_add(skip).min(self.len);
+        let taken = rest.skip(skip).take_while(|member| !below(member)).count();
+        end - taken..end
+    }
+
+    /// The first member and the last one.
+    fn ends(&self) -> Option<(&[u8], &[u8])> {
+        let first = self.elements().next()?.member;
+        Some((first, self.members_back().next()?))
+    }
+
+    fn members_back(&self) -> impl Iterator<Item = &[u8]> {
+        let mut end = self.bytes.len();
+        std::iter::from_fn(move || {
+            if end == 0 {
+                return None;
+            }
+            let ((member, _), start) = self.next_back(end);
+            end = start;
+            Some(member)
+        })
+    }
+
     /// Adds a member or changes its score; returns the score it had.
     pub(super) fn insert(&mut self, member: &[u8], score: f64) -> Option<f64> {
         let score = normal(score);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use tollgate_containers::Container;
-use tollgate_containers::sorted_set::{LexBound, Limits, ScoreBound, Scores, SortedSet};
+use tollgate_containers::sorted_set::{LexBound, Limits, Order, ScoreBound, Scores, SortedSet};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -190,7 +190,7 @@ proptest! {
             set.insert(member, 0.0, limits);
         }
         let inside = |from: LexBound<'_>, to: LexBound<'_>| -> Vec<Vec<u8>> {
-            set.range(set.range_by_lex(from, to)).map(|(member, _)| member.to_vec()).collect()
+            set.range(set.range_by_lex(from, to, Order::Ascending, 0)).map(|(member, _)| member.to_vec()).collect()
         };
         let expected = |keep: &dyn Fn(&[u8]) -> bool| -> Vec<Vec<u8>> {
             members.iter().filter(|member| keep(member)).cloned().collect()
