@@ -7,7 +7,7 @@ use std::ffi::{CString, c_int, c_void};
 use std::fmt::{self, Write};
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The signals that are told of.
 const SIGNALS: [c_int; 5] = [
@@ -35,6 +35,8 @@ struct Report {
 }
 
 static REPORT: OnceLock<Report> = OnceLock::new();
+/// Nothing is told, though there is a report.
+static SILENT: AtomicBool = AtomicBool::new(false);
 /// The thread that reports; 0 = none.
 static REPORTING: AtomicUsize = AtomicUsize::new(0);
 
@@ -72,6 +74,16 @@ pub fn report(file: Option<Vec<u8>>, program: &'static str, more: More) -> io::R
     Ok(())
 }
 
+/// Has nothing told, or told again, as long as there is a report.
+pub fn silence(on: bool) {
+    SILENT.store(on, Ordering::Relaxed);
+}
+
+/// Whether nothing is told.
+pub fn is_silent() -> bool {
+    SILENT.load(Ordering::Relaxed)
+}
+
 /// Ends the process by SIGABRT, without a report: one has been made.
 pub fn abort() -> ! {
     // SAFETY: the default action of a signal runs no code of this program.
@@ -107,7 +119,7 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) 
     // SAFETY: async-signal-safe where there are threads at all: it reads a register.
     let thread = unsafe { libc::pthread_self() } as usize;
     let first = REPORTING.compare_exchange(0, thread, Ordering::SeqCst, Ordering::SeqCst);
-    match (first, REPORT.get()) {
+    match (first, REPORT.get().filter(|_| !is_silent())) {
         (Ok(_), Some(report)) => {
             let out = report.file.as_ref().map_or(libc::STDERR_FILENO, |file| {
                 let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;

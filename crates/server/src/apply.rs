@@ -1,6 +1,7 @@
 //! Handing settings to the parts that use them: at the start all, at CONFIG SET those that change.
 
 use crate::config::{Key, TABLE, Values};
+use crate::crash;
 use crate::eviction;
 use crate::listening;
 use crate::node::acl::read_file;
@@ -154,6 +155,7 @@ impl Shared {
             }
             Key::Appendfsync | Key::AofTimestampEnabled => self.aof.configure(self, values),
             Key::Loglevel => self.log.set_level(values.get(key)),
+            Key::CrashLogEnabled => crash::tell_crashes(values.get(key) == "yes"),
             Key::ClusterRequireFullCoverage
             | Key::ClusterAllowReadsWhenDown
             | Key::ClusterAllowPubsubshardWhenDown => {

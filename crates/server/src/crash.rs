@@ -16,7 +16,7 @@ const SHOWN: usize = 512;
 /// Where what a client sends may hold a password, it is not shown.
 const SECRETS: [&[u8]; 3] = [b"auth", b"pass", b"acl"];
 
-/// Has a panic of any thread reported in the log, after which the program ends, and a signal that ends it.
+/// Has a panic of any thread reported in the log, and a signal that ends the program. It ends after a panic in any case.
 ///
 /// # Errors
 ///
@@ -28,14 +28,22 @@ pub fn report_crashes(log: &Arc<Log>) -> io::Result<()> {
     let log = Arc::clone(log);
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        report(&log, panic);
-        log.flush();
-        if !log.is_on_stderr() {
+        let told = !fatal::is_silent();
+        if told {
+            report(&log, panic);
+            log.flush();
+        }
+        if !told || !log.is_on_stderr() {
             before(panic);
         }
         fatal::abort();
     }));
     Ok(())
+}
+
+/// Switches what [`report_crashes`] has set up on or off (`crash-log-enabled`).
+pub fn tell_crashes(on: bool) {
+    fatal::silence(!on);
 }
 
 fn report(log: &Log, panic: &PanicHookInfo<'_>) {

@@ -43,7 +43,7 @@ mod waits;
 mod workers;
 
 pub use allocator::give_back_with;
-pub use crash::report_crashes;
+pub use crash::{report_crashes, tell_crashes};
 pub use daemon::{Daemon, go_to_background};
 pub use log::{Level, Log, LogForm};
 pub use server::{Server, StartError, wanted_backend};

@@ -95,10 +95,8 @@ pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), S
     }
     let log = Arc::new(start_log(&mut config)?);
     LOG.get_or_init(|| Arc::clone(&log));
-    if config.get(Key::CrashLogEnabled) == "yes" {
-        tollgate_server::report_crashes(&log)
-            .map_err(|error| format!("crash-log-enabled: {error}"))?;
-    }
+    tollgate_server::tell_crashes(config.get(Key::CrashLogEnabled) == "yes");
+    tollgate_server::report_crashes(&log).map_err(|error| format!("crash-log-enabled: {error}"))?;
     let small_pages = if config.get(Key::DisableThp) == "yes" {
         small_pages.keep();
         None

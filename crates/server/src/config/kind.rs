@@ -7,6 +7,9 @@ use tollgate_engine::Notify;
 /// Longest name of a file, bytes: numbers and endings are added to it, and systems take 255.
 const FILE_NAME_MAX: usize = 200;
 
+/// Bytes of a host name, and one more.
+const HOST_NAME_MAX: usize = 256;
+
 /// Most digits of a number of bytes.
 const BYTES_DIGITS_MAX: usize = 127;
 
@@ -66,6 +69,8 @@ pub enum Kind {
     Text,
     /// What lists of processes call the server, with `{variables}`.
     Title,
+    /// A host name, or nothing.
+    HostName,
     /// A file name without a directory.
     FileName,
     /// An existing directory.
@@ -119,6 +124,7 @@ impl Kind {
             }
             Kind::Title => Ok(text.to_owned()),
             Kind::Master => master(text),
+            Kind::HostName => host_name(text),
             Kind::FileName => {
                 if text.is_empty() || text == "." || text == ".." || text.contains('/') {
                     return Err("can't be a path, just a filename".to_owned());
@@ -175,7 +181,7 @@ impl Kind {
             Kind::Mode => "MODE",
             Kind::Addresses => "ADDRESSES",
             Kind::Choice(_) | Kind::LogLevel => "WORD",
-            Kind::Text | Kind::Title => "TEXT",
+            Kind::Text | Kind::Title | Kind::HostName => "TEXT",
             Kind::Master => "MASTER",
             Kind::FileName => "FILE",
             Kind::Directory => "DIR",
@@ -210,6 +216,7 @@ impl Kind {
             Kind::Title => "text; `{title}`, `{listen-addr}`, `{server-mode}`, `{port}`, `{tls-port}`, `{unixsocket}`, \
                             `{config-file}` stand for what they name"
                 .to_owned(),
+            Kind::HostName => "host name; empty for none".to_owned(),
             Kind::FileName => "file name".to_owned(),
             Kind::Directory => "directory".to_owned(),
             Kind::Choice(words) => words.join(", "),
@@ -224,6 +231,22 @@ pub(super) fn absolute(path: &str) -> String {
     let whole = std::fs::canonicalize(path).ok();
     let text = whole.as_deref().and_then(std::path::Path::to_str);
     text.unwrap_or(path).to_owned()
+}
+
+/// A name that CLUSTER NODES and its readers can take apart.
+fn host_name(text: &str) -> Result<String, String> {
+    if text.len() >= HOST_NAME_MAX {
+        return Err(format!(
+            "Hostnames must be less than {HOST_NAME_MAX} characters"
+        ));
+    }
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    if !text.bytes().all(fits) {
+        return Err(
+            "Hostnames may only contain alphanumeric characters, hyphens or dots".to_owned(),
+        );
+    }
+    Ok(text.to_owned())
 }
 
 /// Host and port of a master; empty for none, which `no one` says too.
@@ -312,7 +335,9 @@ fn bytes_or_percent(text: &str) -> Result<String, String> {
         .and_then(|it| tollgate_containers::number::parse_i64(it.as_bytes()))
         .filter(|percent| *percent >= 0);
     match percent {
-        Some(percent @ 0..=100) => Ok(format!("{percent}%")),
+        // None of it is no limit, as Redis shows it.
+        Some(0) => Ok("0".to_owned()),
+        Some(percent @ ..=100) => Ok(format!("{percent}%")),
         Some(_) => Err("percentage argument must be less or equal to 100".to_owned()),
         None => Err("argument must be a memory or percent value".to_owned()),
     }

@@ -458,7 +458,7 @@ pub(super) const OWN: &[Setting] = &[
         ..row(
             Key::BusyReplyThreshold,
             "busy-reply-threshold",
-            number(0, i64::MAX as u64 / 1_000_000),
+            number(0, i64::MAX as u64),
             "5000",
             Change::Live,
             "Milliseconds after which a script that is still running makes the server answer BUSY; 0 for never.",

@@ -65,7 +65,7 @@ settings! {
     SyslogEnabled, "syslog-enabled", None, Flag, "no", Start, false, Some("Whether log lines also go to syslog, as far as it accepts them.");
     ClusterAllowReadsWhenDown, "cluster-allow-reads-when-down", None, Flag, "no", Live, false, Some("Whether a node answers reads while the cluster is down.");
     ClusterAllowPubsubshardWhenDown, "cluster-allow-pubsubshard-when-down", None, Flag, "yes", Live, false, Some("Whether sharded Pub/Sub works while the cluster is down.");
-    CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, Some("Whether a crash, from a bug of the server or a signal such as SIGSEGV, is reported in the log: where it happened, and what was being run. The value at startup counts.");
+    CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, Some("Whether a crash, from a bug of the server or a signal such as SIGSEGV, is reported in the log: where it happened, and what was being run.");
     CrashMemcheckEnabled, "crash-memcheck-enabled", None, Flag, "yes", Live, false, None::<&str>;
     UseExitOnPanic, "use-exit-on-panic", None, Flag, "no", Live, true, None::<&str>;
     DisableThp, "disable-thp", None, Flag, "no", Start, false, Some("Whether transparent huge pages are disabled. Huge pages, which the allocator asks for otherwise, make most commands a few percent faster, but up to two megabytes more are cleared and taken each time where a store grows.");
@@ -79,7 +79,7 @@ settings! {
     Masteruser, "masteruser", None, Text, "", Live, false, Some("User as which a replica authenticates with its master; empty for the default user.");
     ClusterAnnounceIp, "cluster-announce-ip", None, Text, "", Live, false, Some("Address that a node announces to clients; empty for the one they connected to.");
     ClusterConfigFile, "cluster-config-file", None, Text, "nodes.conf", Start, false, Some("File in `dir` in which a node keeps its name and its slots.");
-    ClusterAnnounceHostname, "cluster-announce-hostname", None, Text, "", Live, false, Some("Host name that a node announces to clients.");
+    ClusterAnnounceHostname, "cluster-announce-hostname", None, HostName, "", Live, false, Some("Host name that a node announces to clients.");
     SyslogIdent, "syslog-ident", None, Text, "redis", Start, false, Some("Name of the program in syslog.");
     Appendfilename, "appendfilename", None, FileName, "appendonly.aof", Start, false, Some("Common prefix of the file names of the append-only file.");
     Appenddirname, "appenddirname", None, FileName, "appendonlydir", Start, false, Some("The folder of the append-only file, in `dir`.");

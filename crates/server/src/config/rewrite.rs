@@ -82,7 +82,9 @@ fn word_of(line: &[u8]) -> Option<String> {
 
 fn line_of(setting: &Setting, value: &str) -> Vec<u8> {
     let quoted = match setting.kind {
-        Kind::Text | Kind::FileName | Kind::Directory | Kind::EventClasses => quote(value),
+        Kind::Text | Kind::HostName | Kind::FileName | Kind::Directory | Kind::EventClasses => {
+            quote(value)
+        }
         _ if value.is_empty() => quote(value),
         Kind::Bytes { .. } => bytes(value),
         _ => value.to_owned(),

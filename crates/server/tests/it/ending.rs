@@ -180,3 +180,23 @@ fn a_signal_that_ends_the_server_is_in_the_log() {
         assert_eq!(log.matches("BUG REPORT START").count(), 1, "{log}");
     }
 }
+
+#[test]
+fn what_ends_the_server_is_in_the_log_as_long_as_it_is_wanted() {
+    for (at_first, later, told) in [("yes", "no", 0), ("no", "yes", 1)] {
+        for how in ["PANIC", "SEGFAULT"] {
+            let (mut server, mut client) = start(&[&format!("--crash-log-enabled={at_first}")]);
+            let command = format!("CONFIG SET crash-log-enabled {later}\r\n");
+            client.send(command.as_bytes()).unwrap();
+            assert_eq!(client.frame().unwrap(), b"+OK\r\n");
+            client.send(format!("DEBUG {how}\r\n").as_bytes()).unwrap();
+            eventually("it has ended", || server.exited().unwrap().is_some());
+            let log = server.log();
+            assert_eq!(
+                log.matches("BUG REPORT START").count(),
+                told,
+                "{how}: {log}"
+            );
+        }
+    }
+}
