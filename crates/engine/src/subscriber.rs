@@ -27,6 +27,12 @@ pub trait Subscriber: fmt::Debug + Send + Sync {
     fn is_open(&self) -> bool;
     /// Queues whole messages in its protocol. Never waits; whoever does not read is disconnected by the server.
     fn deliver(&self, message: &Arc<[u8]>, place: Place);
+    /// The same as long as it has a subscription: behind the end of the last one nobody would expect the message.
+    fn deliver_while_subscribed(&self, message: &Arc<[u8]>, place: Place) {
+        if self.subscribed() {
+            self.deliver(message, place);
+        }
+    }
 }
 
 /// A message for several receivers, encoded once for each protocol that is met.

@@ -101,8 +101,9 @@ impl Tracker {
             }
             return;
         }
-        if target.protocol() == Protocol::Resp3 || target.subscribed() {
-            keys.send(&**target, place);
+        match target.protocol() {
+            Protocol::Resp3 => keys.send(&**target, place),
+            Protocol::Resp2 => target.deliver_while_subscribed(keys.bytes(Protocol::Resp2), place),
         }
     }
 }

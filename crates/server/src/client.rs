@@ -678,6 +678,11 @@ impl Subscriber for Client {
             self.outbox.not_announced();
         }
     }
+
+    fn deliver_while_subscribed(&self, message: &Arc<[u8]>, place: Place) {
+        self.subscriptions
+            .while_some(|| self.deliver(message, place));
+    }
 }
 
 impl Replica for Client {

@@ -52,6 +52,14 @@ impl Subscriptions {
         removed
     }
 
+    /// Runs `f` if there is a subscription; none ends meanwhile.
+    pub(crate) fn while_some(&self, f: impl FnOnce()) {
+        let names = self.lock();
+        if names.iter().any(|names| !names.is_empty()) {
+            f();
+        }
+    }
+
     /// Bytes that they cost, about.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
@@ -106,5 +114,38 @@ impl Subscriptions {
             }
         }
         self.bytes.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn a_subscription_does_not_end_while_somebody_relies_on_it() {
+        let subscriptions = Subscriptions::default();
+        let mut ran = false;
+        subscriptions.while_some(|| ran = true);
+        assert!(!ran, "there is none");
+        subscriptions.add(Topic::Channel, b"c");
+        let (tell, told) = mpsc::channel();
+        thread::scope(|scope| {
+            let subscriptions = &subscriptions;
+            subscriptions.while_some(|| {
+                scope.spawn(move || {
+                    assert!(subscriptions.remove(Topic::Channel, b"c"));
+                    tell.send(()).expect("the test waits");
+                });
+                // Time enough for it to come to the lock.
+                let ended = told.recv_timeout(Duration::from_millis(20));
+                assert!(ended.is_err(), "it has not ended");
+                ran = true;
+            });
+            told.recv().expect("it ends");
+        });
+        assert!(ran && subscriptions.is_empty());
     }
 }
