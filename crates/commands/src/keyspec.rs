@@ -54,6 +54,11 @@ impl KeyFlags {
         KeyFlags(self.0 | other.0)
     }
 
+    /// The flags that are not in `other`.
+    pub(crate) const fn without(self, other: KeyFlags) -> KeyFlags {
+        KeyFlags(self.0 & !other.0)
+    }
+
     /// True when any flag of `other` is set.
     pub const fn intersects(self, other: KeyFlags) -> bool {
         self.0 & other.0 != 0

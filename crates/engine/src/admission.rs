@@ -9,9 +9,8 @@ use tollgate_wire::resp::ReplyBuf;
 use crate::access::UserPermit;
 use crate::cluster::{self, OfClient};
 use crate::execute::is_exec;
-use crate::stats::RowCounters;
 use crate::transaction::ends_transaction;
-use crate::{Engine, Plan, Session};
+use crate::{Engine, Node, Plan, Session};
 
 impl Engine {
     /// Asks the gate about a command that a client wants to be run later.
@@ -77,9 +76,10 @@ impl Engine {
     #[cold]
     pub(crate) fn refused_for_memory(
         &self,
-        row: &Row,
+        row: &'static Row,
         session: &mut Session,
-        counters: RowCounters<'_>,
+        args: &[&[u8]],
+        node: &dyn Node,
         out: &mut ReplyBuf,
     ) -> bool {
         let error = CmdError::OutOfMemory;
@@ -87,23 +87,32 @@ impl Engine {
             session.abort();
             error.write(out);
         } else if is_exec(row) && session.queues(Flags::DENYOOM) {
+            self.show(row, session, args, node);
             self.refuse_exec(session, &error).write(out);
         } else {
             return false;
         }
-        counters.rejected();
+        self.counters.row(row).rejected();
         true
     }
 
-    /// A command was refused by the gate.
+    /// A command was refused by the gate; gives the error to reply. Those who monitor see an EXEC, whose MULTI they have seen.
     #[cold]
-    pub(crate) fn refused(&self, row: &Row, session: &mut Session, error: &CmdError) -> CmdError {
+    pub(crate) fn refused(
+        &self,
+        row: &Row,
+        session: &mut Session,
+        args: &[&[u8]],
+        error: &CmdError,
+        node: &dyn Node,
+    ) -> CmdError {
         if is_exec(row) && cluster::is_refusal(error) {
             session.transaction = None;
             self.unwatch(session);
             return error.clone();
         }
         if is_exec(row) {
+            self.show(row, session, args, node);
             return self.refuse_exec(session, error);
         }
         session.abort();

@@ -49,7 +49,7 @@ impl Session {
         session.is_worker = true;
         if self.transaction.is_some() {
             session.transaction = self.transaction.take();
-            session.watches = std::mem::take(&mut self.watches);
+            session.watches = self.watches.clone();
         }
         session
     }

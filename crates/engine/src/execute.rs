@@ -93,10 +93,10 @@ impl Engine {
             if row.group == Group::RateLimit && matches!(error, CmdError::OutOfMemory) {
                 self.memory.refuse_limiter();
             }
-            self.refused(row, session, &error).write(out);
+            self.refused(row, session, args, &error, node).write(out);
             return Outcome::Continue;
         }
-        if session.out_of_memory && self.refused_for_memory(row, session, counters, out) {
+        if session.out_of_memory && self.refused_for_memory(row, session, args, node, out) {
             return Outcome::Continue;
         }
         if (session.subscriptions > 0 || session.only_listens())
@@ -188,7 +188,7 @@ impl Engine {
                 counters.took_sampled(nanos);
             }
             self.observer
-                .took(call.row, session, call.args, nanos, call.now);
+                .took(call.row, Some(session), call.args, nanos, call.now);
         }
         outcome
     }
@@ -256,7 +256,7 @@ impl Engine {
         if let Some(started) = started {
             let nanos = elapsed(started);
             counters.took_one_of(!short, sampled, nanos);
-            self.observer.took(row, session, args, nanos, now);
+            self.observer.took(row, Some(session), args, nanos, now);
         }
         self.show(row, session, args, node);
         outcome
@@ -512,7 +512,7 @@ impl Engine {
                 counters.took_sampled(nanos);
             }
             if matches!(outcome, Outcome::Continue) {
-                self.observer.took(row, session, args, nanos, now);
+                self.observer.took(row, Some(session), args, nanos, now);
             }
         }
         outcome
@@ -689,6 +689,7 @@ pub(crate) fn changes_functions(command: ScriptCommand) -> bool {
 #[cold]
 fn unknown(engine: &Engine, session: &mut Session, args: &[&[u8]], out: &mut ReplyBuf) -> Outcome {
     session.abort();
+    session.last = None;
     if let Err(error) = engine.resolve(args) {
         error.write(out);
     }
@@ -742,7 +743,8 @@ fn answered_for_listener(
         _ => {
             counters.rejected();
             let error = CmdError::not_when_subscribed(row.name);
-            engine.refused(row, session, &error).write(out);
+            let error = engine.refused(row, session, args, &error, node);
+            error.write(out);
         }
     }
     true

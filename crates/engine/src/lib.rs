@@ -84,3 +84,4 @@ pub use stats::{CommandStats, Stats, TIMES};
 pub use subscriber::{Place, Subscriber};
 pub use tracking::{Tracker, Tracking, TrackingOptions};
 pub use waiter::{Mail, Unblock, Wake};
+pub use watch::Watches;

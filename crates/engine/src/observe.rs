@@ -20,6 +20,8 @@ const WORDS: usize = 32;
 const WORD_LEN: usize = 128;
 /// Below this threshold, in nanoseconds, short commands are timed as well.
 const SHORT: i64 = 1_000_000;
+/// What Redis shows as the address of a script, whose commands come from no connection.
+const NO_ADDRESS: &[u8] = b"?:0";
 /// Samples kept for each event.
 const SAMPLES: usize = 160;
 
@@ -150,12 +152,12 @@ impl Observer {
         row.may_be_long_with(words) || self.times_all.load(Ordering::Relaxed)
     }
 
-    /// A command of a connection took `nanos`.
+    /// A command of a connection took `nanos`; without one it is a script's.
     #[inline]
     pub(crate) fn took(
         &self,
         row: &'static Row,
-        session: &Session,
+        session: Option<&Session>,
         words: &[&[u8]],
         nanos: u64,
         now: Timestamp,
@@ -170,7 +172,7 @@ impl Observer {
     fn remember(
         &self,
         row: &'static Row,
-        session: &Session,
+        session: Option<&Session>,
         words: &[&[u8]],
         nanos: i64,
         now: Timestamp,
@@ -186,7 +188,10 @@ impl Observer {
         if nanos < self.slow_after.load(Ordering::Relaxed) || row.name == "EXEC" {
             return;
         }
-        let address = session.client.as_ref().map(|client| client.address());
+        let address = match session {
+            Some(session) => session.client.as_ref().map(|client| client.address()),
+            None => Some(NO_ADDRESS.to_vec()),
+        };
         let mut log = lock(&self.slow);
         let entry = SlowEntry {
             id: log.next_id,
@@ -194,7 +199,7 @@ impl Observer {
             usec: nanos / 1_000,
             words: kept_words(row, words),
             address: address.unwrap_or_default().into(),
-            name: session.name.clone(),
+            name: session.map_or_else(Box::default, |session| session.name.clone()),
         };
         log.next_id += 1;
         log.entries.push_front(entry);

@@ -50,7 +50,7 @@ pub struct Session {
     pub monitors: bool,
     /// It is a replica's: it may not touch keys, and what its commands reply is not sent.
     pub follows: bool,
-    /// The last command, for CLIENT LIST.
+    /// The last command, for CLIENT LIST; none before the first, and where there was no such command.
     pub last: Option<&'static Row>,
     /// Takes the answer of a command that waits; without it no command of this connection waits.
     pub mail: Option<Arc<dyn Mail>>,

@@ -82,6 +82,8 @@ pub(crate) struct Transaction {
     bytes: usize,
     /// A command was refused: EXEC will refuse the whole.
     aborted: bool,
+    /// Commands that were queued before.
+    dropped: usize,
 }
 
 impl Transaction {
@@ -119,7 +121,8 @@ impl Transaction {
 impl Session {
     /// Commands queued since MULTI; `None` outside of a transaction.
     pub fn queued(&self) -> Option<usize> {
-        Some(self.transaction.as_ref()?.queued.len())
+        let transaction = self.transaction.as_ref()?;
+        Some(transaction.dropped + transaction.queued.len())
     }
 
     /// Bytes that queued commands hold.
@@ -132,6 +135,7 @@ impl Session {
     pub(crate) fn abort(&mut self) {
         if let Some(transaction) = &mut self.transaction {
             transaction.aborted = true;
+            transaction.dropped += transaction.queued.len();
             transaction.queued = Vec::new();
             transaction.bytes = 0;
         }
@@ -441,7 +445,7 @@ impl Engine {
         if let Some(started) = started {
             let nanos = elapsed(started);
             counters.took_one_of(is_late, sampled, nanos);
-            self.observer.took(row, session, words, nanos, now);
+            self.observer.took(row, Some(session), words, nanos, now);
         }
         self.show(row, session, words, node);
     }

@@ -322,7 +322,8 @@ impl Engine {
             self.end_waiting_for_replicas(&waiter);
             let words: SmallVec<[&[u8]; 8]> = waiter.words.iter().map(|word| &**word).collect();
             let nanos = waiter.spent.load(Ordering::Relaxed);
-            self.observer.took(waiter.row, session, &words, nanos, now);
+            self.observer
+                .took(waiter.row, Some(session), &words, nanos, now);
         }
     }
 

@@ -13,9 +13,11 @@ use std::fmt::Write;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tollgate_commands::Row;
-use tollgate_engine::{ClientInfo, Parting, Place, Replica, Session, Subscriber, Tracker};
+use tollgate_engine::{
+    ClientInfo, Engine, Parting, Place, Replica, Session, Subscriber, Tracker, Watches,
+};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Mailboxes, Peer, PeerAddress};
 use tollgate_wire::resp::Protocol;
@@ -90,6 +92,10 @@ pub(crate) struct Client {
     queued_bytes: AtomicUsize,
     /// Bytes that the keys which it watches cost.
     watched_bytes: AtomicUsize,
+    /// These keys, once it has watched any.
+    watches: OnceLock<Watches>,
+    /// One of them had changed when [`Client::look_at_watched`] was called last.
+    dirty: AtomicBool,
     /// Bytes that the prefixes which it tracks cost.
     prefix_bytes: AtomicUsize,
     /// Bytes counted for it in the budget of all.
@@ -406,13 +412,12 @@ impl Client {
         }
         let watched = session.watched_bytes();
         if watched != self.watched_bytes.load(Ordering::Relaxed) {
+            self.watches.get_or_init(|| session.watches());
             self.watched_bytes.store(watched, Ordering::Relaxed);
             self.count();
         }
-        if let Some(row) = session.last {
-            self.last_command
-                .store(std::ptr::from_ref(row).cast_mut(), Ordering::Relaxed);
-        }
+        let last = session.last.map_or(std::ptr::null(), std::ptr::from_ref);
+        self.last_command.store(last.cast_mut(), Ordering::Relaxed);
     }
 
     /// Publishes what only node commands change.
@@ -520,9 +525,15 @@ impl Client {
             + self.subscriptions.bytes()
     }
 
+    /// Sees for [`Client::describe`] whether keys that it watches have changed. The caller holds no shard.
+    pub(crate) fn look_at_watched(&self, engine: &Engine) {
+        let dirty = (self.watches.get()).is_some_and(|watches| engine.has_changed(watches));
+        self.dirty.store(dirty, Ordering::Relaxed);
+    }
+
     fn command(&self) -> Option<&'static Row> {
         let row = self.last_command.load(Ordering::Relaxed);
-        // SAFETY: only `publish` stores here, from a `&'static Row`; rows are never written.
+        // SAFETY: only `publish` stores here, null or a `&'static Row`; rows are never written.
         unsafe { row.as_ref() }
     }
 
@@ -539,6 +550,7 @@ impl Client {
             ('t', tracker.is_some()),
             ('R', tracks(Tracker::is_broken)),
             ('B', tracks(|tracker| tracker.options().broadcast)),
+            ('d', self.dirty.load(Ordering::Relaxed)),
             ('U', matches!(self.peer.remote, PeerAddress::Unix(_))),
             ('e', self.no_evict.load(Ordering::Relaxed)),
             ('T', self.no_touch.load(Ordering::Relaxed)),

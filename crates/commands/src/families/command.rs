@@ -418,7 +418,8 @@ fn getkeysandflags(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
         for at in found {
             cx.out.array(2);
             cx.out.bulk(words[at as usize]);
-            write_key_flags(spec.flags_in(words), cx.out);
+            // What the spec lacks is not lacking in this call.
+            write_key_flags(spec.flags_in(words).without(KeyFlags::INCOMPLETE), cx.out);
         }
     }
     Ok(Reply::Written)

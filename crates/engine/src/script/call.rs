@@ -18,6 +18,7 @@ use super::{Run, to_lua, vm};
 use crate::call::{Call, Long};
 use crate::cell::{Cells, OneOf};
 use crate::cluster::error_in_script;
+use crate::execute::elapsed;
 use crate::held::while_held;
 use crate::journal::for_chosen;
 use crate::walk::{LockedWalk, NoWalk};
@@ -243,34 +244,11 @@ impl Run<'_> {
         let found = self.engine.resolve(args);
         let row = found.map_err(|_| CmdError::UnknownFromScript)?;
         let counters = self.engine.counters.row(row);
-        let permit = self
-            .caller
-            .as_ref()
-            .map(|caller| caller.permit(&self.engine.access, self.now));
-        let log_error = self.engine.log_error();
-        let view = gate::GateView {
-            log_error: log_error.as_deref(),
-            origin: Origin::Script,
-            permit: permit.as_ref().map(|it| it as &dyn gate::Permit),
-            read_only_script: self.read_only,
-            lacks_replicas: !self.applied && self.engine.lacks_replicas.load(Ordering::Relaxed),
-            restrictions: match self.applied {
-                true => gate::Restrictions::NONE,
-                false => self.engine.restrictions(),
-            },
-            all_from_scripts: self.engine.all_from_scripts.load(Ordering::Relaxed),
-            out_of_memory: self.out_of_memory && !self.wrote,
-            ..gate::GateView::open()
-        };
-        if let Err(error) = gate::check(row, args, &view) {
-            counters.rejected();
-            if row.group == Group::RateLimit && matches!(error, CmdError::OutOfMemory) {
-                self.engine.memory.refuse_limiter();
-            }
-            return Err(error);
-        }
+        self.pass_gate(row, args)?;
         self.keep_slot(row, args)?;
-        let started = counters.called().then(Clock::monotone);
+        let sampled = counters.called();
+        let observer = &self.engine.observer;
+        let started = (sampled || observer.times(row, args.len())).then(Clock::monotone);
         if row.writes() {
             if let Some(running) = &self.running
                 && !running.begin_write()
@@ -299,7 +277,11 @@ impl Run<'_> {
         }
         let result = self.run_row(&call);
         if let Some(started) = started {
-            counters.took_sampled(u64::try_from(Clock::monotone() - started).unwrap_or(0));
+            let nanos = elapsed(started);
+            if sampled {
+                counters.took_sampled(nanos);
+            }
+            observer.took(row, None, args, nanos, call.now);
         }
         if result.is_err() {
             counters.failed();
@@ -308,6 +290,38 @@ impl Run<'_> {
             self.engine.monitors.show(row, self.db, b"lua", args);
         }
         result
+    }
+
+    /// Asks the gate for a command of the script.
+    #[inline]
+    fn pass_gate(&self, row: &'static Row, args: &[&[u8]]) -> Result<(), CmdError> {
+        let permit = self
+            .caller
+            .as_ref()
+            .map(|caller| caller.permit(&self.engine.access, self.now));
+        let log_error = self.engine.log_error();
+        let view = gate::GateView {
+            log_error: log_error.as_deref(),
+            origin: Origin::Script,
+            permit: permit.as_ref().map(|it| it as &dyn gate::Permit),
+            read_only_script: self.read_only,
+            lacks_replicas: !self.applied && self.engine.lacks_replicas.load(Ordering::Relaxed),
+            restrictions: match self.applied {
+                true => gate::Restrictions::NONE,
+                false => self.engine.restrictions(),
+            },
+            all_from_scripts: self.engine.all_from_scripts.load(Ordering::Relaxed),
+            out_of_memory: self.out_of_memory && !self.wrote,
+            ..gate::GateView::open()
+        };
+        if let Err(error) = gate::check(row, args, &view) {
+            self.engine.counters.row(row).rejected();
+            if row.group == Group::RateLimit && matches!(error, CmdError::OutOfMemory) {
+                self.engine.memory.refuse_limiter();
+            }
+            return Err(error);
+        }
+        Ok(())
     }
 
     /// On a node of a cluster: keys must be served here, and be of one slot unless the script may use several.

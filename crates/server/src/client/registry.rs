@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use tollgate_commands::acl::DEFAULT_USER;
 use tollgate_net::{ConnRef, Peer};
 
@@ -79,6 +79,8 @@ impl Clients {
             queued: AtomicI64::new(-1),
             queued_bytes: AtomicUsize::new(0),
             watched_bytes: AtomicUsize::new(0),
+            watches: OnceLock::new(),
+            dirty: AtomicBool::new(false),
             prefix_bytes: AtomicUsize::new(0),
             counted: AtomicUsize::new(0),
             db: AtomicU8::new(0),

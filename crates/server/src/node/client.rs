@@ -95,6 +95,9 @@ pub(super) fn unblock(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
 
 pub(super) fn info(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     publish_self(runner, cx);
+    if !cx.in_transaction {
+        runner.client.look_at_watched(cx.engine);
+    }
     let mut line = runner.client.describe(cx.now.nanos(), cx.args.all());
     line.push(b'\n');
     cx.out.verbatim("txt", &line);
@@ -156,6 +159,9 @@ pub(super) fn list(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     publish_self(runner, cx);
     let mut text = Vec::new();
     for client in &clients {
+        if !cx.in_transaction {
+            client.look_at_watched(cx.engine);
+        }
         let words = match client.id == runner.client.id {
             true => cx.args.all(),
             false => &[],
