@@ -12,7 +12,7 @@ macro_rules! catalogue {
         /// appends it to a reply buffer.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub enum CmdError {
-            $(#[doc = $text] $variant,)*
+            $(#[doc = concat!("`", $text, "`")] $variant,)*
             /// Wrong number of words for the command of that name (any case).
             Arity(&'static str),
             /// An expiry out of range, in the command of that name (lower case).

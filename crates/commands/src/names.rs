@@ -57,12 +57,12 @@ impl Names {
         }
     }
 
-    /// As [`find`](crate::find), by these names.
+    /// As [`find`], by these names.
     pub fn find(&self, words: &[&[u8]]) -> Option<&'static Row> {
         find_sub(self.lookup(words.first()?)?, words)
     }
 
-    /// As [`resolve`](crate::resolve), by these names.
+    /// As [`resolve`], by these names.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! A sorted set: members with scores, in the order of (score, member).
 //!
-//! Small ones are one block of bytes ([`compact`]); beyond the thresholds that Redis names, a hash index finds scores by
-//! member and a counted tree finds ranks and ranges ([`indexed`]). A set that has become large stays so.
+//! Small ones are one block of bytes (`compact`); beyond the thresholds that Redis names, a hash index finds scores by
+//! member and a counted tree finds ranks and ranges (`indexed`). A set that has become large stays so.
 //!
 //! Ranges are ranges of indexes: a bound by score or by member is turned into the number of elements before it, in
 //! logarithmic time.

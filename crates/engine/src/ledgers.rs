@@ -1,4 +1,4 @@
-//! Limiters whose state grows, for [`Handle`](crate::Handle): logs, leases, reservations, and any of them together.
+//! Limiters whose state grows, for [`Handle`]: logs, leases, reservations, and any of them together.
 
 use smallvec::{SmallVec, smallvec};
 use tollgate_commands::Effects;

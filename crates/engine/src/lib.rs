@@ -6,7 +6,7 @@
 //! starts no thread and reads no clock of its own except to time commands for INFO.
 //!
 //! The lock rule: nobody waits for one shard while holding another, except the holder of the gate of
-//! [`shards`], of which there is one at a time. So there is no deadlock and no global order to keep.
+//! `shards`, of which there is one at a time. So there is no deadlock and no global order to keep.
 
 mod access;
 mod admission;

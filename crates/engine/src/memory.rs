@@ -168,7 +168,7 @@ impl Engine {
     }
 
     /// To be called about once a second: lets what is recorded of uses follow the time, some entries at a time. `since_ms`:
-    /// when that was done last. All are looked at every [`AGING_MS`]. What a long command holds is left for the next time.
+    /// when that was done last. All are looked at every `AGING_MS`. What a long command holds is left for the next time.
     pub fn age(&self, since_ms: i64, now: Timestamp) {
         let (count, now_ms) = (self.shards.count() as i64, now.millis());
         let steps = count * i64::from(PARTS);

@@ -49,7 +49,7 @@ pub const BATCH: &str = concat!(
 );
 
 /// Every act on every algorithm: reservations, leases, the log, refunds, alone or together with the small ones. One key
-/// for each check. `ARGV`: time, then what [`decide_words`] and its neighbours say.
+/// for each check. `ARGV`: time, then what [`check_words`] and its neighbours say.
 pub const GENERAL: &str = concat!(
     include_str!("lua/time.lua"),
     include_str!("lua/fixed_window.lua"),

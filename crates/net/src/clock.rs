@@ -4,7 +4,7 @@
 //! would drift from every other machine. So: monotone time plus an offset. A step forward of the wall clock is
 //! adopted at once. A step back is absorbed by running up to ten percent slow until both agree again, which can only
 //! under-admit. Within a thread time never decreases. While a step back is being absorbed two threads may
-//! differ by [`MAX_SLEW_STEP`].
+//! differ by `MAX_SLEW_STEP`.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -508,7 +508,7 @@ pub(crate) fn write(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
     write_with(socket, bytes, 0)
 }
 
-/// [`write`], with these flags of a send.
+/// [`write()`], with these flags of a send.
 pub(crate) fn write_with(socket: &Socket, bytes: &[u8], flags: i32) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {

@@ -46,7 +46,7 @@ enum Call {
     Script,
     /// `FCALL` of the same script as a function.
     Function,
-    /// `EVALSHA` of [`FIXED_WINDOW_SCRIPT`].
+    /// `EVALSHA` of [`FIXED_WINDOW_SCRIPT`](super::workload::FIXED_WINDOW_SCRIPT).
     PlainScript,
     /// `FCALL` of it.
     PlainFunction,

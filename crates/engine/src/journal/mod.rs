@@ -4,7 +4,7 @@
 //! changes data appends what it did,
 //! as commands that do the same anywhere and at any time ([`record`]). It does so while it holds the shards it has changed,
 //! so the order of the journal is that of the changes. What one command, transaction or script has done is one unit
-//! ([`unit`]), appended whole. The newest bytes are kept, up to a bound, for replicas that come back.
+//! ([`mod@unit`]), appended whole. The newest bytes are kept, up to a bound, for replicas that come back.
 //!
 //! Locks are taken in this order: shards, then the journal, then the outboxes of connections.
 
