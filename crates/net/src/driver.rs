@@ -175,6 +175,8 @@ pub trait Driver: Send + 'static {
     fn batch_done(&mut self, now: i64);
     /// Called when due, and once at start. Returns when to call again, in clock nanoseconds; `None` = never.
     fn tick(&mut self, now: i64) -> Option<i64>;
+    /// Frees what is kept for use again, and gives memory back: [`crate::Mailboxes::shrink_all`] was called.
+    fn shrink(&mut self) {}
     /// Interval in nanoseconds between checks of every connection with `stale`; `None` = no check. Read at each tick.
     fn sweep_interval(&self) -> Option<i64>;
     /// Whether the connection is to be closed for having been silent too long.

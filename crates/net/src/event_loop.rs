@@ -80,6 +80,9 @@ impl<D: Driver> EventLoop<D> {
                 self.tick();
             }
             self.core.driver.batch_done(self.core.now);
+            if self.core.shrinks {
+                self.core.shrink();
+            }
         }
         for index in 0..self.core.slots.bound() {
             self.close(index);

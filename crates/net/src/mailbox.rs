@@ -15,6 +15,8 @@ pub(crate) enum Post<M> {
     Message(ConnRef, M),
     /// Call the driver's tick now: something it depends on has changed.
     Tick,
+    /// Free what is kept for use again.
+    Shrink,
     /// Finish: flush replies and end, at the latest at this time (clock nanoseconds).
     Stop {
         /// When to give up on clients that do not read.
@@ -104,6 +106,11 @@ impl<M> Mailboxes<M> {
     /// Makes every loop call its driver's tick, because something that tick depends on has changed.
     pub fn tick_all(&self) -> Result<(), MailboxFull> {
         (0..self.len()).try_for_each(|thread| self.post(thread, Post::Tick))
+    }
+
+    /// Makes every loop free what it keeps for use again, and its driver as well ([`crate::Driver::shrink`]).
+    pub fn shrink_all(&self) -> Result<(), MailboxFull> {
+        (0..self.len()).try_for_each(|thread| self.post(thread, Post::Shrink))
     }
 
     pub(crate) fn post(&self, thread: usize, post: Post<M>) -> Result<(), MailboxFull> {

@@ -46,6 +46,8 @@ pub(crate) struct LoopCore<D: Driver, S> {
     /// Time of this wake-up.
     pub(crate) now: i64,
     pub(crate) timers: Timers,
+    /// What is kept for use again is to be freed at the end of the turn.
+    pub(crate) shrinks: bool,
 }
 
 impl<D: Driver, S: Held<Conn = D::Conn>> LoopCore<D, S> {
@@ -68,6 +70,7 @@ impl<D: Driver, S: Held<Conn = D::Conn>> LoopCore<D, S> {
             held: 0,
             now: Clock::now(),
             timers: Timers::default(),
+            shrinks: false,
         }
     }
 
@@ -120,6 +123,14 @@ impl<D: Driver, S: Held<Conn = D::Conn>> LoopCore<D, S> {
         } else {
             limit
         }
+    }
+
+    /// Frees what is kept for use again: what is in use stays.
+    pub(crate) fn shrink(&mut self) {
+        self.shrinks = false;
+        self.backlog.shrink_to_fit();
+        self.posts.shrink_to_fit();
+        self.driver.shrink();
     }
 
     /// One connection less for this thread.
@@ -220,6 +231,7 @@ pub(crate) trait Turns<D: Driver> {
                 Post::Adopt(socket, peer) => self.adopt(socket, peer),
                 Post::Message(at, message) => self.message(at, message),
                 Post::Tick => self.tick(),
+                Post::Shrink => self.core().shrinks = true,
                 Post::Stop { deadline } => self.stop(deadline),
             }
         }

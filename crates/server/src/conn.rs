@@ -1,5 +1,6 @@
 //! The RESP protocol on one thread's connections: bytes in, replies out.
 
+use crate::allocator;
 use crate::aof::Held;
 use crate::client::{Client, Signal};
 use crate::elsewhere;
@@ -100,8 +101,6 @@ pub(crate) struct RespDriver {
     limits: Limits,
     pub(crate) traffic: Traffic,
     house: House,
-    /// Of [`Shared::purges`].
-    purges: u64,
     /// Of [`tollgate_engine::script_flushes`].
     flushes: u64,
     waits: Waits,
@@ -120,7 +119,6 @@ impl RespDriver {
             limits,
             traffic: Traffic::default(),
             house: House::default(),
-            purges: 0,
             flushes: tollgate_engine::script_flushes(),
             waits: Waits::default(),
             since_clock: 0,
@@ -647,7 +645,6 @@ impl Driver for RespDriver {
 
     fn tick(&mut self, now: i64) -> Option<i64> {
         self.limits.max_request = self.shared.settings.query_limit();
-        self.shared.purges.follow(&mut self.purges);
         tollgate_engine::give_up_flushed();
         // Loop 0 keeps house for all.
         if self.thread != 0 {
@@ -656,6 +653,11 @@ impl Driver for RespDriver {
         let house = expiry::keep_house(&mut self.house, &self.shared, &mut self.traffic, now);
         let flush = self.shared.memcached.tend(&self.shared, now);
         Some(flush.map_or(house, |at| house.min(at)))
+    }
+
+    fn shrink(&mut self) {
+        tollgate_engine::give_up_flushed();
+        allocator::give_back();
     }
 
     fn sweep_interval(&self) -> Option<i64> {

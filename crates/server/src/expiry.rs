@@ -4,7 +4,7 @@
 //! most a quarter of one core. Without keys that expire, and without clients that
 //! could make some, the loop sleeps for a second at a time.
 
-use crate::allocator;
+use crate::allocator::{self, Leavings};
 use crate::aof;
 use crate::eviction;
 use crate::metrics::Traffic;
@@ -40,6 +40,7 @@ pub(crate) struct House {
     /// When what is recorded of uses was last looked at, in Unix milliseconds.
     aged_ms: Option<i64>,
     give_back_at: i64,
+    leavings: Leavings,
     /// Commands of all threads when it was last looked.
     commands: u64,
     /// Until when clients count as active.
@@ -62,7 +63,12 @@ fn each_second(house: &mut House, shared: &Arc<Shared>, now: i64) {
     let data = shared.engine.judge_size();
     if let Some(data) = data.filter(|_| now >= house.give_back_at) {
         house.give_back_at = now + GIVE_BACK;
-        allocator::give_back_when_much(shared.resident(), data as u64, &shared.workers);
+        let (resident, data) = (shared.resident(), data as u64);
+        allocator::give_back_when_much(resident, data, &shared.workers);
+        let commands = shared.metrics.commands();
+        if house.leavings.are_many(resident, data, commands) {
+            shared.mailboxes.shrink_all().ok();
+        }
     }
     let now_ms = Timestamp::from_nanos(now).millis();
     let since = house.aged_ms.replace(now_ms).unwrap_or(now_ms);

@@ -1,6 +1,5 @@
 //! Starting, describing and ending a server.
 
-use crate::allocator::Purges;
 use crate::aof::{self, Aof};
 use crate::client::{Clients, Delivery, Signal};
 use crate::cluster::{self, ClusterNode};
@@ -157,7 +156,6 @@ impl Server {
             active_expire: AtomicBool::new(true),
             housekeeping: AtomicBool::new(true),
             memory_peak: AtomicU64::new(0),
-            purges: Purges::default(),
         });
         shared.take_settings(listeners, &users)?;
         // What is loaded depends on the role; the master is connected to when it is there.

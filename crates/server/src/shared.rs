@@ -1,6 +1,5 @@
 //! What all threads of a server share.
 
-use crate::allocator::Purges;
 use crate::aof::Aof;
 use crate::client::{Clients, Signal};
 use crate::cluster::ClusterNode;
@@ -65,7 +64,6 @@ pub(crate) struct Shared {
     pub(crate) housekeeping: AtomicBool,
     /// Highest resident memory seen, in bytes.
     pub(crate) memory_peak: AtomicU64,
-    pub(crate) purges: Purges,
 }
 
 impl Shared {

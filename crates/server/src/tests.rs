@@ -108,7 +108,6 @@ impl InProcess {
             active_expire: AtomicBool::new(true),
             housekeeping: AtomicBool::new(true),
             memory_peak: AtomicU64::new(0),
-            purges: crate::allocator::Purges::default(),
         };
         shared.engine.name_history(&shared.run_id);
         let driver = RespDriver::new(Arc::new(shared), 0, Limits::authenticated());

@@ -286,6 +286,11 @@ impl<D: Driver> Driver for TlsDriver<D> {
         self.inner.tick(now)
     }
 
+    fn shrink(&mut self) {
+        self.cipher.shrink_to_fit();
+        self.inner.shrink();
+    }
+
     fn sweep_interval(&self) -> Option<i64> {
         self.inner.sweep_interval()
     }

@@ -151,6 +151,21 @@ impl Buffers {
         }
     }
 
+    /// Gives the memory of all buffers back to the system, which takes their contents. They stay where they are, and stay the
+    /// kernel's.
+    pub(super) fn discard(&mut self) {
+        // SAFETY: the range is the mapping's own behind the ring. It is plain memory that nobody borrows, since `bytes` borrows
+        // this value; the pages read as zeros from now on.
+        let discarded = unsafe {
+            libc::madvise(
+                self.mapping.as_ptr().add(RING_BYTES).cast(),
+                MAPPING - RING_BYTES,
+                libc::MADV_DONTNEED,
+            )
+        };
+        debug_assert_eq!(discarded, 0, "the range is mapped");
+    }
+
     /// Never unmaps: an operation that may write to a buffer could not be ended.
     pub(crate) fn leak(&mut self) {
         self.leaked = true;

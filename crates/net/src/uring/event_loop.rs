@@ -74,6 +74,9 @@ impl<D: Driver> UringLoop<D> {
             self.ring.submit_and_wait(timeout)?;
             self.core.now = Clock::now();
             self.complete();
+            if self.core.shrinks {
+                self.shrink();
+            }
             self.end_waits();
             self.continue_backlog();
             self.accept_waiting();
@@ -89,6 +92,20 @@ impl<D: Driver> UringLoop<D> {
             }
         }
         Ok(())
+    }
+
+    /// Frees what is kept for use again, unless more has come since the completions were taken: then the next turn does.
+    #[cold]
+    fn shrink(&mut self) {
+        if !self.ring.discard_buffers() {
+            return;
+        }
+        self.pool = Pool::default();
+        self.completions = Vec::new();
+        for list in [&mut self.flushes, &mut self.sends, &mut self.arms] {
+            list.shrink_to_fit();
+        }
+        self.core.shrink();
     }
 
     fn listen(&mut self) -> io::Result<()> {

@@ -254,6 +254,18 @@ impl Ring {
         }
     }
 
+    /// Gives the memory of the read buffers back to the system; false if something has come that is not taken, which they hold.
+    ///
+    /// What was taken must have been given back. The kernel writes to a buffer only during `enter`, and reports it there: task
+    /// work is deferred to it, and no other thread runs a receive that goes on.
+    pub(crate) fn discard_buffers(&mut self) -> bool {
+        let is_taken = self.io.completion().is_empty() && !self.io.submission().cq_overflow();
+        if is_taken {
+            self.buffers.discard();
+        }
+        is_taken
+    }
+
     /// Moves all completions that have come into `into`, also those the kernel had to keep.
     pub(crate) fn take(&mut self, into: &mut Vec<Done>) -> io::Result<()> {
         loop {

@@ -86,15 +86,14 @@ fn wait(mut child: Child) -> Option<i32> {
     }
 }
 
+fn signal(pid: u32, name: &str) {
+    let mut kill = Command::new("kill");
+    let sent = kill.args([format!("-{name}"), pid.to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
 fn terminate(child: &Child) {
-    assert!(
-        Command::new("kill")
-            .arg("-TERM")
-            .arg(child.id().to_string())
-            .status()
-            .unwrap()
-            .success()
-    );
+    signal(child.id(), "TERM");
 }
 
 #[test]
@@ -276,6 +275,32 @@ fn memory_purge_gives_back_what_flushall_has_freed() {
 #[test]
 fn much_free_memory_is_given_back_unasked() {
     memory_is_given_back(&[]);
+}
+
+/// Requests that come from many clients at once fill as many buffers.
+#[test]
+fn what_a_burst_has_taken_is_given_back_unasked() {
+    const CLIENTS: usize = 400;
+    const REQUESTS: usize = 10_000;
+    let server = Server::tollgate(&["--threads", "1"]).unwrap();
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| server.connect().unwrap()).collect();
+    for client in &mut clients {
+        client.line("PING").unwrap();
+    }
+    let before = resident(&server);
+    signal(server.pid(), "STOP");
+    for client in &mut clients {
+        client.send("PING\r\n".repeat(REQUESTS).as_bytes()).unwrap();
+    }
+    signal(server.pid(), "CONT");
+    for client in &mut clients {
+        for _ in 0..REQUESTS {
+            client.frame().unwrap();
+        }
+    }
+    eventually("it is given back", || {
+        resident(&server).saturating_sub(before) < 10 << 10
+    });
 }
 
 #[test]
