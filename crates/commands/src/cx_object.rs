@@ -50,7 +50,7 @@ macro_rules! kinds {
 
             #[inline]
             fn into_object(self) -> Object {
-                Object::$kind(self)
+                Object::$kind(self.into())
             }
 
             const VANISHES: bool = $vanishes;

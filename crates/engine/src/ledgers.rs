@@ -342,7 +342,7 @@ impl Engine {
         let Object::Ledger(ledger) = &mut *object else {
             return Err(wrong(key));
         };
-        let taken = std::mem::replace(ledger, Ledger::Leases(Default::default()));
+        let taken = std::mem::replace(ledger, Ledger::Log(Default::default()));
         Ok(Slot::Ledger(taken, expires_at_ms))
     }
 

@@ -32,9 +32,13 @@ pub enum Object {
     Set(Set),
     Hash(Hash),
     SortedSet(SortedSet),
-    Stream(Stream),
+    /// Apart, because it would make every small collection twice as large.
+    Stream(Box<Stream>),
     Ledger(Ledger),
 }
+
+/// Every small collection costs so much beside its elements.
+const _: () = assert!(size_of::<Object>() <= 64);
 
 impl Object {
     /// Elements.
@@ -52,7 +56,11 @@ impl Object {
     /// Bytes on the heap, those of the object itself included.
     #[inline]
     pub fn heap_bytes(&self) -> usize {
-        size_of::<Object>() + ask!(self, it => it.heap_bytes())
+        let own = match self {
+            Object::Stream(_) => size_of::<Object>() + size_of::<Stream>(),
+            _ => size_of::<Object>(),
+        };
+        own + ask!(self, it => it.heap_bytes())
     }
 
     /// Where most operations on it read first, to be brought into the cache; null when there is nothing.

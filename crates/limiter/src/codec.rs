@@ -145,8 +145,10 @@ pub fn read(bytes: &[u8]) -> Option<Stored> {
 fn read_unbanned(code: u8, input: &mut &[u8]) -> Option<Stored> {
     Some(match code {
         LOG => Stored::Ledger(Ledger::Log(read_log(input)?)),
-        LEASES => Stored::Ledger(Ledger::Leases(read_leases(input)?)),
-        HOLDS_1 | HOLDS => Stored::Ledger(Ledger::Holds(read_holds(input, code == HOLDS)?)),
+        LEASES => Stored::Ledger(Ledger::Leases(Box::new(read_leases(input)?))),
+        HOLDS_1 | HOLDS => {
+            Stored::Ledger(Ledger::Holds(Box::new(read_holds(input, code == HOLDS)?)))
+        }
         code => Stored::State(read_state(code, input)?),
     })
 }
@@ -394,9 +396,9 @@ mod tests {
         all.extend(
             [
                 Ledger::Log(log),
-                Ledger::Leases(leases),
-                Ledger::Holds(holds),
-                Ledger::Holds(Holds::new(ALGORITHMS[6].kind, quota, None)),
+                Ledger::Leases(Box::new(leases)),
+                Ledger::Holds(Box::new(holds)),
+                Ledger::Holds(Box::new(Holds::new(ALGORITHMS[6].kind, quota, None))),
             ]
             .map(Stored::Ledger),
         );
@@ -450,7 +452,7 @@ mod tests {
                 (b"a".as_slice().into(), lease(u64::MAX - 5)),
                 (b"b".as_slice().into(), lease(cost)),
             ];
-            Stored::Ledger(Ledger::Leases(Leases::from_leases(both)))
+            Stored::Ledger(Ledger::Leases(Box::new(Leases::from_leases(both))))
         };
         for (fits, stored) in [
             (true, log(5)),

@@ -13,9 +13,9 @@ pub enum Ledger {
     /// Admitted requests, each with its time.
     Log(SlidingLog),
     /// What is in use at the same time.
-    Leases(Leases),
+    Leases(Box<Leases>),
     /// A limiter with reservations on it.
-    Holds(Holds),
+    Holds(Box<Holds>),
     /// A limiter that is banned for a time.
     Ban(Ban),
 }
@@ -43,8 +43,8 @@ impl Ledger {
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::Log(log) => log.heap_bytes(),
-            Self::Leases(leases) => leases.heap_bytes(),
-            Self::Holds(holds) => holds.heap_bytes(),
+            Self::Leases(leases) => size_of::<Leases>() + leases.heap_bytes(),
+            Self::Holds(holds) => size_of::<Holds>() + holds.heap_bytes(),
             Self::Ban(ban) => {
                 size_of::<Slot>()
                     + match &*ban.beneath {

@@ -176,7 +176,7 @@ impl Slot {
         }
         match self {
             Slot::Small(None) => {
-                let mut leases = Leases::default();
+                let mut leases = Box::<Leases>::default();
                 let decision = leases.acquire(id, limit, cost, ttl, now);
                 let changed = !leases.is_empty();
                 if let Some(at) = leases.expires_at() {
@@ -356,7 +356,7 @@ impl Slot {
         quota: &Quota,
     ) -> Result<&mut Holds, KindMismatch> {
         if let Slot::Small(record) = *self {
-            let holds = Holds::new(kind, *quota, record);
+            let holds = Box::new(Holds::new(kind, *quota, record));
             *self = Slot::Ledger(Ledger::Holds(holds), 0);
         }
         match self {

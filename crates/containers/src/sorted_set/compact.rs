@@ -1,17 +1,84 @@
 //! The form of small sorted sets: all elements in order in one block of bytes.
 //!
 //! ```text
-//! element   member length (LEB128) | score (8 bytes) | member | member length (LEB128 backwards)
+//! element   member length (LEB128) | score | member | member length (LEB128 backwards)
 //! ```
 //!
-//! The length at the end lets the block be walked from its end.
+//! The length at the end lets the block be walked from its end. All scores of a block have the width that the widest so far
+//! needed: most are small whole numbers.
 
 use std::ops::Range;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Compact {
     bytes: Vec<u8>,
-    len: usize,
+    len: u32,
+    width: Width,
+}
+
+/// How scores are kept, from the narrowest to the one that holds all.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+enum Width {
+    #[default]
+    I16,
+    I32,
+    F64,
+}
+
+impl Width {
+    /// The narrowest that holds this score, which is no negative zero.
+    fn of(score: f64) -> Width {
+        if f64::from(score as i16) == score {
+            Width::I16
+        } else if f64::from(score as i32) == score {
+            Width::I32
+        } else {
+            Width::F64
+        }
+    }
+
+    /// Bytes of a score.
+    #[inline]
+    const fn bytes(self) -> usize {
+        match self {
+            Width::I16 => size_of::<i16>(),
+            Width::I32 => size_of::<i32>(),
+            Width::F64 => size_of::<f64>(),
+        }
+    }
+
+    /// Bytes of an element.
+    #[inline]
+    const fn element(self, member: usize) -> usize {
+        2 * length_size(member) + self.bytes() + member
+    }
+
+    /// The score that begins at `at`.
+    #[inline]
+    fn read(self, bytes: &[u8], at: usize) -> f64 {
+        /// As many bytes as wanted.
+        #[inline]
+        fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+            let mut array = [0; N];
+            array.copy_from_slice(&bytes[at..at + N]);
+            array
+        }
+        match self {
+            Width::I16 => i16::from_le_bytes(array(bytes, at)).into(),
+            Width::I32 => i32::from_le_bytes(array(bytes, at)).into(),
+            Width::F64 => f64::from_le_bytes(array(bytes, at)),
+        }
+    }
+
+    /// Writes a score that it holds.
+    #[inline]
+    fn write(self, score: f64, place: &mut [u8]) {
+        match self {
+            Width::I16 => place.copy_from_slice(&(score as i16).to_le_bytes()),
+            Width::I32 => place.copy_from_slice(&(score as i32).to_le_bytes()),
+            Width::F64 => place.copy_from_slice(&score.to_le_bytes()),
+        }
+    }
 }
 
 /// An element and where it lies.
@@ -37,12 +104,6 @@ const fn length_size(len: usize) -> usize {
         rest >>= 7;
     }
     size
-}
-
-/// Bytes of an element.
-#[inline]
-const fn element_size(member: usize) -> usize {
-    2 * length_size(member) + size_of::<f64>() + member
 }
 
 /// Reads the length that begins at `at` and goes on in the direction of `step`.
@@ -78,7 +139,7 @@ impl Compact {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     #[inline]
@@ -90,14 +151,12 @@ impl Compact {
     #[inline]
     fn element(&self, at: usize) -> Element<'_> {
         let len = read_length(&self.bytes, at, 1);
-        let start = at + length_size(len);
-        let (score, rest) = self.bytes[start..].split_at(size_of::<f64>());
-        let mut bits = [0; size_of::<f64>()];
-        bits.copy_from_slice(score);
+        let score_at = at + length_size(len);
+        let start = score_at + self.width.bytes();
         Element {
-            member: &rest[..len],
-            score: f64::from_le_bytes(bits),
-            place: at..at + element_size(len),
+            member: &self.bytes[start..start + len],
+            score: self.width.read(&self.bytes, score_at),
+            place: at..at + self.width.element(len),
         }
     }
 
@@ -116,15 +175,15 @@ impl Compact {
     /// Where the element that ends at `end` begins.
     #[inline]
     fn start_of(&self, end: usize) -> usize {
-        end - element_size(read_length(&self.bytes, end - 1, -1))
+        end - self.width.element(read_length(&self.bytes, end - 1, -1))
     }
 
     /// Offset of the element at `index`, from whichever end is nearer.
     pub(super) fn offset(&self, index: usize) -> usize {
-        if index <= self.len / 2 {
+        if index <= self.len() / 2 {
             (0..index).fold(0, |at, _| self.element(at).place.end)
         } else {
-            (index..self.len).fold(self.bytes.len(), |end, _| self.start_of(end))
+            (index..self.len()).fold(self.bytes.len(), |end, _| self.start_of(end))
         }
     }
 
@@ -151,7 +210,7 @@ impl Compact {
         while at < bytes.len() {
             let len = read_length(bytes, at, 1);
             let around = length_size(len);
-            let start = at + around + size_of::<f64>();
+            let start = at + around + self.width.bytes();
             let end = start + len;
             // Members are often alike up to their end, so the last byte tells most of them apart.
             if len == member.len()
@@ -218,7 +277,7 @@ impl Compact {
         if rest.peek().is_none_or(|member| above(member)) {
             return 0..0;
         }
-        let start = first.saturating_add(skip).min(self.len);
+        let start = first.saturating_add(skip).min(self.len());
         let taken = rest.skip(skip).take_while(|member| !above(member)).count();
         start..start + taken
     }
@@ -244,7 +303,7 @@ impl Compact {
         if rest.peek().is_none_or(|member| below(member)) {
             return 0..0;
         }
-        let end = self.len - last.saturating_add(skip).min(self.len);
+        let end = self.len() - last.saturating_add(skip).min(self.len());
         let taken = rest.skip(skip).take_while(|member| !below(member)).count();
         end - taken..end
     }
@@ -270,6 +329,7 @@ impl Compact {
     /// Adds a member or changes its score; returns the score it had.
     pub(super) fn insert(&mut self, member: &[u8], score: f64) -> Option<f64> {
         let score = normal(score);
+        self.widen(Width::of(score));
         let Some((_, at)) = self.find(member) else {
             self.open(self.target(score, member), member, score);
             return None;
@@ -282,9 +342,33 @@ impl Compact {
         Some(old)
     }
 
+    /// Makes scores at least so wide.
+    #[inline]
+    fn widen(&mut self, width: Width) {
+        if width > self.width {
+            self.rewrite(width);
+        }
+    }
+
+    #[cold]
+    fn rewrite(&mut self, width: Width) {
+        let more = self.len() * (width.bytes() - self.width.bytes());
+        let mut bytes = Vec::with_capacity(self.bytes.len() + more);
+        for Element { score, place, .. } in self.elements() {
+            let around = length_size(read_length(&self.bytes, place.start, 1));
+            let score_at = place.start + around;
+            bytes.extend_from_slice(&self.bytes[place.start..score_at]);
+            let at = bytes.len();
+            bytes.resize(at + width.bytes(), 0);
+            width.write(score, &mut bytes[at..]);
+            bytes.extend_from_slice(&self.bytes[score_at + self.width.bytes()..place.end]);
+        }
+        (self.bytes, self.width) = (bytes, width);
+    }
+
     /// Writes a new element at `at`.
     fn open(&mut self, at: usize, member: &[u8], score: f64) {
-        let size = element_size(member.len());
+        let size = self.width.element(member.len());
         let old = self.bytes.len();
         if self.bytes.capacity() - old < size {
             // A quarter more than needed: small sets are many, and their slack adds up.
@@ -300,9 +384,9 @@ impl Compact {
             element[size - 1 - i] = element[i];
             rest >>= 7;
         }
-        let start = length_size(member.len());
-        element[start..start + size_of::<f64>()].copy_from_slice(&score.to_le_bytes());
-        let start = start + size_of::<f64>();
+        let score_at = length_size(member.len());
+        let start = score_at + self.width.bytes();
+        self.width.write(score, &mut element[score_at..start]);
         element[start..start + member.len()].copy_from_slice(member);
         self.len += 1;
     }
@@ -318,7 +402,8 @@ impl Compact {
             target - size
         };
         let start = at + length_size(read_length(&self.bytes, at, 1));
-        self.bytes[start..start + size_of::<f64>()].copy_from_slice(&score.to_le_bytes());
+        let end = start + self.width.bytes();
+        self.width.write(score, &mut self.bytes[start..end]);
     }
 
     pub(super) fn remove(&mut self, member: &[u8]) -> Option<f64> {
@@ -337,7 +422,7 @@ impl Compact {
 
     fn cut(&mut self, place: Range<usize>, count: usize) {
         self.bytes.drain(place);
-        self.len -= count;
+        self.len -= count as u32;
         if self.bytes.len() < self.bytes.capacity() / 2 {
             self.bytes.shrink_to(self.bytes.len() * 5 / 4);
         }

@@ -26,6 +26,7 @@ fn member() -> impl Strategy<Value = Vec<u8>> {
 fn score() -> impl Strategy<Value = f64> {
     prop_oneof![
         4 => (-3..4_i32).prop_map(f64::from),
+        1 => (i32::MIN..=i32::MAX).prop_map(f64::from),
         1 => any::<f64>().prop_filter("no score is NaN", |score| !score.is_nan()),
         1 => prop_oneof![Just(f64::INFINITY), Just(f64::NEG_INFINITY), Just(-0.0)],
     ]
@@ -233,6 +234,32 @@ proptest! {
         }
         prop_assert!(stay.is_subset(&seen));
     }
+}
+
+#[test]
+fn small_whole_scores_take_little() {
+    let bytes = |unit: f64| {
+        let mut set = SortedSet::new();
+        let limits = Limits {
+            entries: 128,
+            value: 64,
+            secret: 7,
+        };
+        for n in 0..10 {
+            set.insert(b"ten bytes.", -1.0, limits);
+            set.insert(
+                format!("member {n:03}").as_bytes(),
+                f64::from(n) * unit,
+                limits,
+            );
+        }
+        set.heap_bytes() / 11
+    };
+    let (small, medium, large) = (bytes(1.0), bytes(1e6), bytes(0.1));
+    assert!(
+        small < 18 && medium < 20 && large < 25,
+        "{small} {medium} {large}"
+    );
 }
 
 #[test]

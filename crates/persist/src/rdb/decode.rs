@@ -62,7 +62,7 @@ impl Reader<'_> {
             kind::STREAM | kind::STREAM_2 | kind::STREAM_3 => {
                 return self
                     .stream(kind)
-                    .map(|stream| Some(Value::Object(Box::new(Object::Stream(stream)))));
+                    .map(|stream| Some(Value::Object(Box::new(Object::Stream(Box::new(stream))))));
             }
             _ => return Err(self.corrupt("an unknown type")),
         };
