@@ -273,8 +273,9 @@ fn trap_16_a_reservation_is_admitted_and_recorded_in_one_step() {
 fn trap_20_a_key_that_holds_something_else_is_an_error_and_is_kept() {
     let mut client = Client::new(&engine(4));
     client.call(&words("SET s not-a-number"));
+    client.call(&words("SET n 17 EX 60"));
     client.call(&words("RPUSH l a"));
-    for key in ["s", "l"] {
+    for key in ["s", "n", "l"] {
         for line in [
             "CL.THROTTLE {key} 4 1 1",
             "THROTTLE {key} 4 1 1",
@@ -301,5 +302,5 @@ fn trap_20_a_key_that_holds_something_else_is_an_error_and_is_kept() {
             assert!(text.starts_with(b"WRONGTYPE"), "{line}: {reply:?}");
         }
     }
-    assert_eq!(client.int(&["EXISTS", "s", "l", "free"]), 2);
+    assert_eq!(client.int(&["EXISTS", "s", "n", "l", "free"]), 3);
 }
