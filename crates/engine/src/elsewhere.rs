@@ -46,6 +46,7 @@ impl Session {
         session.no_evict = self.no_evict;
         session.client.clone_from(&self.client);
         session.no_touch = self.no_touch;
+        session.reads_replicas = self.reads_replicas;
         session.is_worker = true;
         if self.transaction.is_some() {
             session.transaction = self.transaction.take();

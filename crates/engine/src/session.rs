@@ -44,6 +44,8 @@ pub struct Session {
     pub tracker: Option<Arc<Tracker>>,
     /// CLIENT NO-TOUCH.
     pub no_touch: bool,
+    /// READONLY in a cluster; CLIENT LIST shows it.
+    pub reads_replicas: bool,
     /// CLIENT REPLY.
     pub replies: Replies,
     /// MONITOR: the connection only watches and may not touch keys.
@@ -110,6 +112,7 @@ impl Session {
             subscriptions: 0,
             tracker: None,
             no_touch: false,
+            reads_replicas: false,
             replies: Replies::On,
             monitors: false,
             follows: false,

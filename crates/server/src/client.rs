@@ -85,6 +85,7 @@ pub(crate) struct Client {
     resp3: AtomicBool,
     no_evict: AtomicBool,
     no_touch: AtomicBool,
+    reads_replicas: AtomicBool,
     /// A command of it waits for a key.
     waits: AtomicBool,
     /// Commands queued since MULTI; -1 = none.
@@ -426,6 +427,8 @@ impl Client {
             .store(session.protocol == Protocol::Resp3, Ordering::Relaxed);
         self.no_evict.store(session.no_evict, Ordering::Relaxed);
         self.no_touch.store(session.no_touch, Ordering::Relaxed);
+        self.reads_replicas
+            .store(session.reads_replicas, Ordering::Relaxed);
         let mut texts = lock(&self.texts);
         texts.name.clone_from(&session.name);
         texts.lib_name.clone_from(&session.lib_name);
@@ -552,6 +555,7 @@ impl Client {
             ('B', tracks(|tracker| tracker.options().broadcast)),
             ('d', self.dirty.load(Ordering::Relaxed)),
             ('U', matches!(self.peer.remote, PeerAddress::Unix(_))),
+            ('r', self.reads_replicas.load(Ordering::Relaxed)),
             ('e', self.no_evict.load(Ordering::Relaxed)),
             ('T', self.no_touch.load(Ordering::Relaxed)),
         ];

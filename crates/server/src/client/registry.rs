@@ -75,6 +75,7 @@ impl Clients {
             resp3: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
+            reads_replicas: AtomicBool::new(false),
             waits: AtomicBool::new(false),
             queued: AtomicI64::new(-1),
             queued_bytes: AtomicUsize::new(0),

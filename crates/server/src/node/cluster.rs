@@ -70,7 +70,9 @@ pub(super) fn run(
     let myself = shared.cluster.myself();
     match command {
         // A node without others redirects nobody, so there is nothing to allow.
-        ClusterCommand::Asking | ClusterCommand::ReadOnly | ClusterCommand::ReadWrite => {
+        ClusterCommand::Asking => Ok(Reply::Ok),
+        ClusterCommand::ReadOnly | ClusterCommand::ReadWrite => {
+            cx.session.reads_replicas = command == ClusterCommand::ReadOnly;
             Ok(Reply::Ok)
         }
         ClusterCommand::AddSlots => serve(shared, &single_slots(&cx.args)?, true),

@@ -195,5 +195,6 @@ fn reset(shared: &Shared, session: &mut Session) {
     session.name = Box::default();
     session.no_evict = false;
     session.no_touch = false;
+    session.reads_replicas = false;
     session.replies = Replies::On;
 }

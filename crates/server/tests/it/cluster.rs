@@ -135,6 +135,32 @@ fn a_node_answers_as_redis_server_does_in_resp3() {
     compare("3");
 }
 
+#[test]
+fn a_client_that_may_read_from_replicas_is_listed_as_such() {
+    let mut servers = vec![Server::tollgate(&["--cluster-enabled", "yes"]).unwrap()];
+    match Server::redis(&["--cluster-enabled", "yes"]).unwrap() {
+        Some(theirs) => servers.push(theirs),
+        None => peers::skip(
+            "a_client_that_may_read_from_replicas_is_listed_as_such",
+            "redis-server",
+        ),
+    }
+    for server in &servers {
+        let mut client = server.connect().unwrap();
+        for (command, flags) in [
+            ("PING", "flags=N"),
+            ("READONLY", "flags=r"),
+            ("READWRITE", "flags=N"),
+            ("READONLY", "flags=r"),
+            ("RESET", "flags=N"),
+        ] {
+            text(&mut client, command);
+            let info = text(&mut client, "CLIENT INFO");
+            assert!(info.contains(&format!(" {flags} ")), "{command}: {info}");
+        }
+    }
+}
+
 /// The answers of clients that wait for keys whose slot is given up, and the one that waits for another key.
 fn turned_away(server: &Server) -> (Vec<String>, Node, Node) {
     let mut control = Node::new(server);
