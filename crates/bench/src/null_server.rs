@@ -42,7 +42,7 @@ struct Peer {
 }
 
 /// A null responder on a thread of this process. Ends with the process, or when its stop flag is set.
-pub struct NullServer {
+pub(crate) struct NullServer {
     address: SocketAddr,
     stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -50,7 +50,7 @@ pub struct NullServer {
 
 impl NullServer {
     /// Starts on a free loopback port, on processor `core` if one is given.
-    pub fn start(core: Option<usize>) -> io::Result<NullServer> {
+    pub(crate) fn start(core: Option<usize>) -> io::Result<NullServer> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -76,7 +76,7 @@ impl NullServer {
 
     /// Where it listens.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 }
@@ -92,7 +92,10 @@ impl Drop for NullServer {
 }
 
 /// Serves `listener` until an interrupt arrives, on processor `core` if one is given.
-pub fn serve_until_interrupted(listener: TcpListener, core: Option<usize>) -> io::Result<()> {
+pub(crate) fn serve_until_interrupted(
+    listener: TcpListener,
+    core: Option<usize>,
+) -> io::Result<()> {
     if let Some(core) = core {
         cpu::pin(core)?;
     }

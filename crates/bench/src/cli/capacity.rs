@@ -60,13 +60,13 @@ pub struct CapacityArgs {
 impl CapacityArgs {
     /// Fills in what is different from the main run.
     #[must_use]
-    pub fn with_defaults(mut self) -> CapacityArgs {
+    pub(crate) fn with_defaults(mut self) -> CapacityArgs {
         one_scenario(&mut self.run);
         self
     }
 
     /// What to search for.
-    pub fn settings(&self, plan: &RunPlan) -> Result<CapacitySettings, String> {
+    pub(crate) fn settings(&self, plan: &RunPlan) -> Result<CapacitySettings, String> {
         let trial = self.run.step.unwrap_or(TRIAL);
         let goal = |name: &String| {
             let goal = SearchGoal::named(name, &plan.profile).ok_or_else(|| {

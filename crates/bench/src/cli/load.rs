@@ -49,7 +49,7 @@ pub struct LoadArgs {
 impl LoadArgs {
     /// What is said about requests over HTTP.
     #[must_use]
-    pub fn http(&self) -> HttpOptions {
+    pub(crate) fn http(&self) -> HttpOptions {
         HttpOptions {
             method: self.http_method.clone(),
             headers: self.http_headers.clone(),

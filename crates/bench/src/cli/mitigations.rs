@@ -60,7 +60,7 @@ pub struct MitigationsArgs {
 impl MitigationsArgs {
     /// Fills in what is different from the main run.
     #[must_use]
-    pub fn with_defaults(mut self) -> MitigationsArgs {
+    pub(crate) fn with_defaults(mut self) -> MitigationsArgs {
         let run = &mut self.run;
         if run.scenario.is_empty() && run.keys.is_none() && run.dist.is_none() {
             run.scenario = vec![SCENARIO.into()];
@@ -73,7 +73,7 @@ impl MitigationsArgs {
     }
 
     /// What to compare.
-    pub fn settings(&self) -> Result<MitigationSettings, String> {
+    pub(crate) fn settings(&self) -> Result<MitigationSettings, String> {
         if !self.run.only.is_empty() {
             return Err("--only names systems of the main run: give --strategies here".into());
         }

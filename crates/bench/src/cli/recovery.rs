@@ -61,7 +61,7 @@ pub struct RecoveryArgs {
 impl RecoveryArgs {
     /// Fills in what is different from the main run.
     #[must_use]
-    pub fn with_defaults(mut self) -> RecoveryArgs {
+    pub(crate) fn with_defaults(mut self) -> RecoveryArgs {
         one_scenario(&mut self.run);
         if self.retries.is_empty() {
             let cascade = self
@@ -75,7 +75,7 @@ impl RecoveryArgs {
     }
 
     /// What to do.
-    pub fn settings(&self, plan: &RunPlan) -> Result<RecoverySettings, String> {
+    pub(crate) fn settings(&self, plan: &RunPlan) -> Result<RecoverySettings, String> {
         let phases: [Duration; 3] =
             self.phase.clone().try_into().map_err(
                 |_| "give three lengths to --phase: before, during and after the overload",

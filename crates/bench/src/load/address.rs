@@ -12,7 +12,7 @@ use tollgate_wire::resp;
 use crate::os::tcp;
 
 /// Longest wait for a connection.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A TCP or unix socket address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Address {
 impl Address {
     /// Whether traffic to it stays on this machine.
     #[must_use]
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         match self {
             Address::Tcp(address) => address.ip().is_loopback(),
             Address::Unix(_) => true,
@@ -34,7 +34,7 @@ impl Address {
     }
 
     /// Opens a blocking connection.
-    pub fn connect(&self) -> io::Result<Socket> {
+    pub(crate) fn connect(&self) -> io::Result<Socket> {
         match self {
             Address::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
@@ -83,7 +83,7 @@ impl Endpoint {
 
     /// The place of connection number `index`.
     #[must_use]
-    pub fn address_of(&self, index: usize) -> &Address {
+    pub(crate) fn address_of(&self, index: usize) -> &Address {
         match index % (self.also.len() + 1) {
             0 => &self.address,
             place => &self.also[place - 1],
@@ -91,18 +91,18 @@ impl Endpoint {
     }
 
     /// Opens a blocking connection like [`Endpoint::connect`]; a failure is a sentence with the address.
-    pub fn reach(&self) -> Result<Socket, String> {
+    pub(crate) fn reach(&self) -> Result<Socket, String> {
         self.connect()
             .map_err(|error| format!("cannot connect to {}: {error}", self.address))
     }
 
     /// Opens a blocking connection to its first place and greets.
-    pub fn connect(&self) -> io::Result<Socket> {
+    pub(crate) fn connect(&self) -> io::Result<Socket> {
         self.connect_as(0)
     }
 
     /// Opens connection number `index` and greets.
-    pub fn connect_as(&self, index: usize) -> io::Result<Socket> {
+    pub(crate) fn connect_as(&self, index: usize) -> io::Result<Socket> {
         let mut socket = self.address_of(index).connect()?;
         if self.greeting.is_empty() {
             return Ok(socket);
@@ -137,7 +137,7 @@ impl Endpoint {
 
 /// A blocking socket of either kind.
 #[derive(Debug)]
-pub enum Socket {
+pub(crate) enum Socket {
     /// TCP, without Nagle's delay.
     Tcp(TcpStream),
     /// Unix.
@@ -146,7 +146,7 @@ pub enum Socket {
 
 impl Socket {
     /// Bounds the wait of each read and write.
-    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Socket::Tcp(stream) => {
                 stream.set_read_timeout(timeout)?;

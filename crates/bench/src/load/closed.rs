@@ -23,7 +23,7 @@ const SILENCE_MAX_NS: u64 = 5 * SECOND;
 const WAIT_MAX_NS: u64 = 50_000_000;
 
 /// Where requests come from and how replies are judged.
-pub trait Feed {
+pub(crate) trait Feed {
     /// Appends the next request. False if there is none left.
     fn push(&mut self, connection: &mut Connection) -> bool;
     /// Judges a reply.
@@ -32,7 +32,7 @@ pub trait Feed {
 
 /// Requests of a workload over keys drawn at random.
 #[derive(Debug)]
-pub struct Drawn<'a> {
+pub(crate) struct Drawn<'a> {
     /// What is asked.
     pub workload: &'a Workload,
     /// Which key.
@@ -54,7 +54,7 @@ impl Feed for Drawn<'_> {
 
 /// Every request of a workload once, in order.
 #[derive(Debug)]
-pub struct InTurn<'a> {
+pub(crate) struct InTurn<'a> {
     workload: &'a Workload,
     next: u32,
 }
@@ -62,7 +62,7 @@ pub struct InTurn<'a> {
 impl<'a> InTurn<'a> {
     /// From the first request of `workload`.
     #[must_use]
-    pub fn new(workload: &'a Workload) -> InTurn<'a> {
+    pub(crate) fn new(workload: &'a Workload) -> InTurn<'a> {
         InTurn { workload, next: 0 }
     }
 }
@@ -84,7 +84,7 @@ impl Feed for InTurn<'_> {
 
 /// What one slice measured.
 #[derive(Clone, Debug)]
-pub struct Slice {
+pub(crate) struct Slice {
     /// Good answers, allowed or denied.
     pub answers: u64,
     /// How many of them were "denied".
@@ -102,7 +102,7 @@ pub struct Slice {
 impl Slice {
     /// Good answers per second.
     #[must_use]
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         if self.elapsed_ns == 0 {
             0.0
         } else {
@@ -112,7 +112,7 @@ impl Slice {
 }
 
 /// Connections kept open between slices.
-pub struct Pool {
+pub(crate) struct Pool {
     poller: Poller,
     connections: Vec<Connection>,
     expected: Vec<usize>,
@@ -126,12 +126,16 @@ pub struct Pool {
 
 impl Pool {
     /// Opens `count` connections to a RESP server.
-    pub fn open(endpoint: &Endpoint, count: usize) -> io::Result<Pool> {
+    pub(crate) fn open(endpoint: &Endpoint, count: usize) -> io::Result<Pool> {
         Pool::speaking(Framing::Resp, endpoint, count)
     }
 
     /// Opens `count` connections whose answers are cut by `framing`.
-    pub fn speaking(framing: Framing, endpoint: &Endpoint, count: usize) -> io::Result<Pool> {
+    pub(crate) fn speaking(
+        framing: Framing,
+        endpoint: &Endpoint,
+        count: usize,
+    ) -> io::Result<Pool> {
         let poller = Poller::new()?;
         let mut connections = Vec::with_capacity(count);
         for token in 0..count {
@@ -152,7 +156,7 @@ impl Pool {
     }
 
     /// Connects anew for every batch from now on.
-    pub fn renew_connections(&mut self, endpoint: Endpoint) {
+    pub(crate) fn renew_connections(&mut self, endpoint: Endpoint) {
         self.renewed_from = Some(endpoint);
     }
 
@@ -170,7 +174,7 @@ impl Pool {
     }
 
     /// Runs for `length_ns`, or until `feed` ends, and waits for the answers of what was sent.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         feed: &mut dyn Feed,
         depth: usize,

@@ -12,7 +12,7 @@ use crate::os::clock::Clock;
 use crate::os::poller::Poller;
 
 /// Bytes taken per read.
-pub const READ_SIZE: usize = 64 * 1024;
+pub(crate) const READ_SIZE: usize = 64 * 1024;
 /// Largest reply kept while incomplete. Replies to rate limit requests are under 100 bytes.
 const REPLY_MAX: usize = 2 * 1024 * 1024;
 
@@ -28,7 +28,7 @@ enum Stream {
 
 /// How the bytes of a connection are cut into frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
+pub(crate) enum Framing {
     /// RESP replies.
     Resp,
     /// HTTP/2 frames.
@@ -41,7 +41,7 @@ pub enum Framing {
 
 /// Why a connection cannot be used any more.
 #[derive(Debug)]
-pub enum Broken {
+pub(crate) enum Broken {
     /// Closed by the other side, reset, or failing.
     Lost(String),
     /// Its bytes are not the protocol.
@@ -50,7 +50,7 @@ pub enum Broken {
 
 /// Whether all bytes went out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flushed {
+pub(crate) enum Flushed {
     /// Nothing is left.
     All,
     /// The socket is full; its writability will be reported.
@@ -59,7 +59,7 @@ pub enum Flushed {
 
 /// One connection of the generator.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     stream: Stream,
     out: Vec<u8>,
     written: usize,
@@ -69,12 +69,16 @@ pub struct Connection {
 
 impl Connection {
     /// Connects as number `index` of its kind, and then stops blocking.
-    pub fn open(endpoint: &Endpoint, index: usize, framing: Framing) -> io::Result<Connection> {
+    pub(crate) fn open(
+        endpoint: &Endpoint,
+        index: usize,
+        framing: Framing,
+    ) -> io::Result<Connection> {
         Connection::from_socket(endpoint.connect_as(index)?, framing)
     }
 
     /// Takes over a blocking socket with nothing unread.
-    pub fn from_socket(socket: Socket, framing: Framing) -> io::Result<Connection> {
+    pub(crate) fn from_socket(socket: Socket, framing: Framing) -> io::Result<Connection> {
         let stream = match socket {
             Socket::Tcp(stream) => {
                 stream.set_nonblocking(true)?;
@@ -95,13 +99,8 @@ impl Connection {
     }
 
     /// Registers the connection under `token`.
-    pub fn register(&mut self, poller: &Poller, token: usize) -> io::Result<()> {
+    pub(crate) fn register(&mut self, poller: &Poller, token: usize) -> io::Result<()> {
         poller.add(self.source(), token)
-    }
-
-    /// Takes the connection out of `poller`.
-    pub fn deregister(&mut self, poller: &Poller) -> io::Result<()> {
-        poller.remove(self.source())
     }
 
     fn source(&mut self) -> &mut dyn Source {
@@ -113,18 +112,18 @@ impl Connection {
 
     /// Adds a rendered request to the next write.
     #[inline]
-    pub fn push(&mut self, request: &[u8]) {
+    pub(crate) fn push(&mut self, request: &[u8]) {
         self.out.extend_from_slice(request);
     }
 
     /// Whether bytes wait for the socket.
     #[must_use]
-    pub fn has_pending(&self) -> bool {
+    pub(crate) fn has_pending(&self) -> bool {
         self.written < self.out.len()
     }
 
     /// Writes what is pending, in one system call when the socket takes it.
-    pub fn flush(&mut self) -> Result<Flushed, Broken> {
+    pub(crate) fn flush(&mut self) -> Result<Flushed, Broken> {
         while self.written < self.out.len() {
             let bytes = &self.out[self.written..];
             let done = match &mut self.stream {
@@ -148,7 +147,7 @@ impl Connection {
 
     /// Reads until the socket is empty (with `to_the_end`, until it says so or is closed); calls `each(frame, time)` for every whole reply, with the time right after
     /// the read that brought its end.
-    pub fn read(
+    pub(crate) fn read(
         &mut self,
         scratch: &mut [u8],
         clock: Clock,

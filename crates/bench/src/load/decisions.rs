@@ -6,18 +6,18 @@
 use super::tally::Verdict;
 
 /// Most keys followed. Every key where there are no more than this.
-pub const KEYS_MAX: u32 = 64;
+pub(crate) const KEYS_MAX: u32 = 64;
 /// Most decisions kept in a step: 16 MiB.
-pub const DECISIONS_MAX: usize = 1 << 19;
+pub(crate) const DECISIONS_MAX: usize = 1 << 19;
 /// Time of an answer that never came.
-pub const NEVER: u64 = u64::MAX;
+pub(crate) const NEVER: u64 = u64::MAX;
 /// Longest promise kept, in milliseconds; longer ones are kept as this.
 const PROMISE_MAX_MS: u32 = u32::MAX - 1;
 const NO_PROMISE: u32 = u32::MAX;
 
 /// One request of a followed key, as the generator saw it. Times are nanoseconds of the step's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub(crate) struct Decision {
     /// When it was written.
     pub sent_ns: u64,
     /// When its answer was read; [`NEVER`] without one.
@@ -31,7 +31,7 @@ pub struct Decision {
 
 /// What is known about a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub(crate) enum Said {
     /// Admitted.
     Admitted,
     /// Denied.
@@ -43,7 +43,7 @@ pub enum Said {
 impl Decision {
     /// A decision that was answered, or not.
     #[must_use]
-    pub fn new(key: u32, sent_ns: u64, received_ns: u64, said: Said) -> Decision {
+    pub(crate) fn new(key: u32, sent_ns: u64, received_ns: u64, said: Said) -> Decision {
         Decision {
             sent_ns,
             received_ns: if said == Said::Unknown {
@@ -59,7 +59,7 @@ impl Decision {
 
     /// The same with a promised wait.
     #[must_use]
-    pub fn promising(mut self, wait_ms: Option<u64>) -> Decision {
+    pub(crate) fn promising(mut self, wait_ms: Option<u64>) -> Decision {
         self.promise_ms = wait_ms.map_or(NO_PROMISE, |wait| {
             u32::try_from(wait)
                 .unwrap_or(PROMISE_MAX_MS)
@@ -70,7 +70,7 @@ impl Decision {
 
     /// The wait that a denial promised, in milliseconds.
     #[must_use]
-    pub fn promise_ms(&self) -> Option<u64> {
+    pub(crate) fn promise_ms(&self) -> Option<u64> {
         (self.promise_ms != NO_PROMISE).then(|| u64::from(self.promise_ms))
     }
 }
@@ -90,13 +90,13 @@ impl DecisionLog {
     /// Follows up to [`KEYS_MAX`] of `keys` keys: key 0, which is the most wanted wherever one is, and others at equal
     /// distances.
     #[must_use]
-    pub fn new(keys: u32) -> DecisionLog {
+    pub(crate) fn new(keys: u32) -> DecisionLog {
         DecisionLog::with_room(keys, DECISIONS_MAX)
     }
 
     /// The same with room for other than [`DECISIONS_MAX`] decisions.
     #[must_use]
-    pub fn with_room(keys: u32, room: usize) -> DecisionLog {
+    pub(crate) fn with_room(keys: u32, room: usize) -> DecisionLog {
         DecisionLog {
             stride: keys.div_ceil(KEYS_MAX).max(1),
             // Reserved at once: growing would copy megabytes in the middle of a step. Untouched pages cost nothing.
@@ -109,26 +109,26 @@ impl DecisionLog {
     }
 
     /// Says when the step's clock stood at 0, as wall-clock time.
-    pub fn begins_at(&mut self, unix_at_zero_ns: i64) {
+    pub(crate) fn begins_at(&mut self, unix_at_zero_ns: i64) {
         self.unix_at_zero_ns = Some(unix_at_zero_ns);
     }
 
     /// Nanoseconds since the Unix epoch at which the step's clock stood at 0; `None` in virtual time.
     #[must_use]
-    pub fn unix_at_zero_ns(&self) -> Option<i64> {
+    pub(crate) fn unix_at_zero_ns(&self) -> Option<i64> {
         self.unix_at_zero_ns
     }
 
     /// Whether `key` is one of those followed.
     #[inline]
     #[must_use]
-    pub fn follows(&self, key: u32) -> bool {
+    pub(crate) fn follows(&self, key: u32) -> bool {
         key.is_multiple_of(self.stride)
     }
 
     /// Keeps what became of a request if its key is followed and there is room.
     #[inline]
-    pub fn push(&mut self, decision: Decision) {
+    pub(crate) fn push(&mut self, decision: Decision) {
         if !self.follows(decision.key) {
             return;
         }
@@ -142,19 +142,19 @@ impl DecisionLog {
 
     /// The decisions kept, in the order of their answers, those without one last.
     #[must_use]
-    pub fn kept(&self) -> &[Decision] {
+    pub(crate) fn kept(&self) -> &[Decision] {
         &self.kept
     }
 
     /// Decisions of followed keys for which there was no room.
     #[must_use]
-    pub fn left_out(&self) -> u64 {
+    pub(crate) fn left_out(&self) -> u64 {
         self.left_out
     }
 
     /// Everything decided before this time was kept; [`NEVER`] if nothing was left out.
     #[must_use]
-    pub fn complete_until_ns(&self) -> u64 {
+    pub(crate) fn complete_until_ns(&self) -> u64 {
         self.complete_until_ns
     }
 }

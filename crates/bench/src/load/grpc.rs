@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-pub use calls::Calls;
+pub(crate) use calls::Calls;
 use calls::{Reading, code_of, promise_of};
 use fields::Fields;
 use headers::{first_headers, later_headers};
@@ -148,7 +148,7 @@ struct Line {
 }
 
 /// gRPC: `streams` lanes per connection.
-pub struct GrpcSpeaker<'a> {
+pub(crate) struct GrpcSpeaker<'a> {
     calls: &'a Calls,
     streams: usize,
     lines: Vec<Line>,
@@ -160,7 +160,7 @@ pub struct GrpcSpeaker<'a> {
 impl<'a> GrpcSpeaker<'a> {
     /// Asks what `calls` say, on `connections` connections with `streams` streams each.
     #[must_use]
-    pub fn new(calls: &'a Calls, connections: usize, streams: usize) -> GrpcSpeaker<'a> {
+    pub(crate) fn new(calls: &'a Calls, connections: usize, streams: usize) -> GrpcSpeaker<'a> {
         let line = || Line {
             next_stream: 1,
             open: VecDeque::with_capacity(streams),

@@ -48,7 +48,7 @@ pub const RATE_LIMIT_BODY: &str =
 
 /// The same with several descriptors: `{key}`, `{key}.1`, ...
 #[must_use]
-pub fn rate_limit_body(descriptors: u32) -> String {
+pub(crate) fn rate_limit_body(descriptors: u32) -> String {
     let (front, back) = RATE_LIMIT_BODY
         .split_once("[{")
         .and_then(|(front, rest)| Some((front, rest.strip_suffix("]}")?)))
@@ -109,7 +109,7 @@ impl HttpAsk {
 
     /// Whether the limit is part of the request, so that the bench knows what is decided.
     #[must_use]
-    pub fn states_limit(&self) -> bool {
+    pub(crate) fn states_limit(&self) -> bool {
         let values = self.headers.iter().map(|(_, value)| value);
         [&self.target, &self.body]
             .into_iter()
@@ -118,7 +118,7 @@ impl HttpAsk {
     }
 
     /// Appends the request for `key`.
-    pub fn write(&self, out: &mut Vec<u8>, key: &str, rule: Rule) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>, key: &str, rule: Rule) {
         let (limit, window) = (rule.limit.to_string(), rule.window_s.to_string());
         let fill = |text: &str| {
             text.replace("{limit}", &limit)
@@ -145,7 +145,7 @@ impl HttpAsk {
 }
 
 /// Length of the first whole answer in `bytes`, interim answers before it included; `None` while it is incomplete.
-pub fn answer_len(bytes: &[u8]) -> Result<Option<usize>, String> {
+pub(crate) fn answer_len(bytes: &[u8]) -> Result<Option<usize>, String> {
     let mut from = 0;
     for _ in 0..=INTERIM_MAX {
         let rest = &bytes[from..];
@@ -260,7 +260,7 @@ fn trailers_len(bytes: &[u8]) -> Result<Option<usize>, String> {
 
 /// What a whole answer said.
 #[must_use]
-pub fn verdict(frame: &[u8]) -> Verdict {
+pub(crate) fn verdict(frame: &[u8]) -> Verdict {
     match final_status(frame) {
         Some(200..=299) => Verdict::Allowed,
         Some(429) => Verdict::Denied,
@@ -272,7 +272,7 @@ pub fn verdict(frame: &[u8]) -> Verdict {
 /// The wait in whole seconds that a denial's Retry-After header tells, in milliseconds; `None` without one, or where
 /// it is a date.
 #[must_use]
-pub fn retry_after_ms(frame: &[u8]) -> Option<u64> {
+pub(crate) fn retry_after_ms(frame: &[u8]) -> Option<u64> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut head = Response::new(&mut headers);
     head.parse(frame).ok()?;

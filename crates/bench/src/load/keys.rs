@@ -60,7 +60,7 @@ const LOOKAHEAD_MAX: u64 = 4_000_000;
 impl Spreading {
     /// As written on the command line.
     #[must_use]
-    pub fn word(&self) -> String {
+    pub(crate) fn word(&self) -> String {
         match self {
             Spreading::Single => "single".into(),
             Spreading::Uniform => "uniform".into(),
@@ -77,7 +77,7 @@ impl Spreading {
 
     /// Whether the keys wanted most change while requests are made.
     #[must_use]
-    pub fn moves(&self) -> bool {
+    pub(crate) fn moves(&self) -> bool {
         matches!(
             self,
             Spreading::Latest { .. } | Spreading::Hotspot { .. } | Spreading::Trace(_)
@@ -86,7 +86,7 @@ impl Spreading {
 
     /// The share that the most wanted key gets of the first `draws` requests of a step with `seed`.
     #[must_use]
-    pub fn top_share_of(&self, keys: u32, draws: u64, seed: u64) -> f64 {
+    pub(crate) fn top_share_of(&self, keys: u32, draws: u64, seed: u64) -> f64 {
         if !self.moves() {
             return self.top_share(keys);
         }
@@ -98,7 +98,7 @@ impl Spreading {
 
     /// The share of the requests that the most wanted of `keys` keys gets.
     #[must_use]
-    pub fn top_share(&self, keys: u32) -> f64 {
+    pub(crate) fn top_share(&self, keys: u32) -> f64 {
         let keys = keys.max(1);
         match *self {
             Spreading::Single => 1.0,
@@ -167,7 +167,7 @@ impl std::str::FromStr for Spreading {
 }
 
 /// What may be given.
-pub const SPREADINGS: &str = "single, uniform, roundrobin, hot:SHARE[:KEYS], zipf:S, gaussian[:SD], latest[:S[:EVERY]], hotspot:SHARE[:KEYS[:EVERY]] or trace:FILE";
+pub(crate) const SPREADINGS: &str = "single, uniform, roundrobin, hot:SHARE[:KEYS], zipf:S, gaussian[:SD], latest[:S[:EVERY]], hotspot:SHARE[:KEYS[:EVERY]] or trace:FILE";
 
 fn above_zero(text: &str, number: &str) -> Result<f64, String> {
     match number.parse::<f64>() {
@@ -219,7 +219,7 @@ fn hot(share: &str, count: &str) -> Result<Spreading, String> {
 
 /// Draws key numbers `0..keys`.
 #[derive(Clone, Debug)]
-pub struct KeySampler {
+pub(crate) struct KeySampler {
     rng: Rng,
     keys: u32,
     spreading: Spreading,
@@ -232,7 +232,7 @@ pub struct KeySampler {
 impl KeySampler {
     /// A sampler over `keys` keys (at least 1).
     #[must_use]
-    pub fn new(spreading: Spreading, keys: u32, seed: u64) -> KeySampler {
+    pub(crate) fn new(spreading: Spreading, keys: u32, seed: u64) -> KeySampler {
         let keys = keys.max(1);
         let alias = match spreading {
             Spreading::Zipf { s } | Spreading::Latest { s, .. } => {
@@ -254,7 +254,7 @@ impl KeySampler {
 
     /// The next key number.
     #[inline]
-    pub fn draw(&mut self) -> u32 {
+    pub(crate) fn draw(&mut self) -> u32 {
         match self.spreading {
             Spreading::Single => 0,
             Spreading::Uniform => self.rng.below(self.keys),
@@ -285,7 +285,7 @@ impl KeySampler {
 
     /// Requests that each key gets of the next `draws`.
     #[must_use]
-    pub fn counts(mut self, draws: u64) -> Vec<u64> {
+    pub(crate) fn counts(mut self, draws: u64) -> Vec<u64> {
         let mut counts = vec![0; self.keys as usize];
         for _ in 0..draws {
             counts[self.draw() as usize] += 1;

@@ -19,7 +19,7 @@ pub struct Live {
 
 /// One look at the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Glance {
+pub(crate) struct Glance {
     /// Requests that have come due.
     pub planned: u64,
     /// Answers received.
@@ -43,12 +43,12 @@ impl Live {
 
     /// The processes whose processor time is read.
     #[must_use]
-    pub fn watched(&self) -> &[u32] {
+    pub(crate) fn watched(&self) -> &[u32] {
         &self.watched
     }
 
     /// Publishes the counters.
-    pub fn publish(&self, glance: Glance) {
+    pub(crate) fn publish(&self, glance: Glance) {
         self.planned.store(glance.planned, Ordering::Relaxed);
         self.answered.store(glance.answered, Ordering::Relaxed);
         self.failed.store(glance.failed, Ordering::Relaxed);
@@ -57,7 +57,7 @@ impl Live {
 
     /// Publishes a second that has passed. The generator never waits for who reads: a second that is being taken at this
     /// very moment keeps its place.
-    pub fn pass(&self, second: &Bucket) {
+    pub(crate) fn pass(&self, second: &Bucket) {
         if let Ok(mut slot) = self.second.try_lock() {
             *slot = Some(second.clone());
         }
@@ -65,13 +65,13 @@ impl Live {
 
     /// The last second that has passed, if it was not taken before.
     #[must_use]
-    pub fn take_second(&self) -> Option<Bucket> {
+    pub(crate) fn take_second(&self) -> Option<Bucket> {
         self.second.lock().ok()?.take()
     }
 
     /// Reads them. The four may be from neighbouring wake-ups.
     #[must_use]
-    pub fn glance(&self) -> Glance {
+    pub(crate) fn glance(&self) -> Glance {
         Glance {
             planned: self.planned.load(Ordering::Relaxed),
             answered: self.answered.load(Ordering::Relaxed),

@@ -31,7 +31,7 @@ pub enum MemcacheAsk {
 
 impl MemcacheAsk {
     /// Appends the request for `key`.
-    pub fn write(self, out: &mut Vec<u8>, key: &str) {
+    pub(crate) fn write(self, out: &mut Vec<u8>, key: &str) {
         let text = match self {
             // memcached counts whole seconds of a coarse clock: an expiry of n ends after n-1 to n seconds. One
             // more, so that no window is shorter than the rule says.
@@ -49,7 +49,7 @@ impl MemcacheAsk {
 
     /// The request that must be sent once before, so that `key` is there; `None` where nothing must be.
     #[must_use]
-    pub fn fill(self, key: &str, value_length: usize) -> Option<Vec<u8>> {
+    pub(crate) fn fill(self, key: &str, value_length: usize) -> Option<Vec<u8>> {
         match self {
             MemcacheAsk::Counter(_) | MemcacheAsk::Set(_) => None,
             MemcacheAsk::Incr => Some(set(key, "0").into_bytes()),
@@ -61,7 +61,7 @@ impl MemcacheAsk {
 
     /// What a whole answer said.
     #[must_use]
-    pub fn verdict(self, frame: &[u8]) -> Verdict {
+    pub(crate) fn verdict(self, frame: &[u8]) -> Verdict {
         if is_error(frame) {
             return Verdict::Error;
         }
@@ -88,7 +88,7 @@ impl MemcacheAsk {
 
     /// Short name for records and the command line.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             MemcacheAsk::Counter(_) => "counter",
             MemcacheAsk::Get => "get",
@@ -100,7 +100,7 @@ impl MemcacheAsk {
 
     /// Title for tables.
     #[must_use]
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             MemcacheAsk::Counter(_) => "memcached add+incr counter",
             MemcacheAsk::Get => "memcached get",
@@ -144,7 +144,7 @@ const WORDS: [&str; 12] = [
 ];
 
 /// Length of the first whole answer in `bytes`; `None` while it is incomplete.
-pub fn answer_len(bytes: &[u8]) -> Result<Option<usize>, String> {
+pub(crate) fn answer_len(bytes: &[u8]) -> Result<Option<usize>, String> {
     let mut from = 0;
     loop {
         let rest = &bytes[from..];

@@ -136,7 +136,7 @@ pub fn run(
 }
 
 /// Runs `plan` against the service at `endpoint`, with `plan.bounds.depth` streams per connection.
-pub fn run_grpc(
+pub(crate) fn run_grpc(
     plan: &Plan,
     calls: &Calls,
     endpoint: &Endpoint,

@@ -22,7 +22,7 @@ use super::tally::Tally;
 const WRITES_PER_WAKE: usize = 8;
 
 /// Requests that may wait for a connection. 32 bytes each.
-pub const BACKLOG_LIMIT: usize = 1 << 20;
+pub(crate) const BACKLOG_LIMIT: usize = 1 << 20;
 
 /// Bounds of a run.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ pub struct OpenLoop {
 impl OpenLoop {
     /// A run of `schedule` that starts at time `start`, over `keys` keys.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         bounds: Bounds,
         schedule: Schedule,
         sampler: KeySampler,
@@ -193,7 +193,7 @@ impl OpenLoop {
 
     /// A closed loop instead: as long as the schedule lasts, requests are due whenever connections have room.
     #[must_use]
-    pub fn closed(mut self, closed: bool) -> OpenLoop {
+    pub(crate) fn closed(mut self, closed: bool) -> OpenLoop {
         self.closed = closed;
         self
     }
@@ -210,15 +210,9 @@ impl OpenLoop {
 
     /// The same with clients that send a failed request again, or wait for answers only as long as `policy` says.
     #[must_use]
-    pub fn with_clients(mut self, policy: RetryPolicy) -> OpenLoop {
+    pub(crate) fn with_clients(mut self, policy: RetryPolicy) -> OpenLoop {
         self.clients = Clients::new(policy, self.bounds.backlog_limit);
         self
-    }
-
-    /// Repetitions that have come due so far.
-    #[must_use]
-    pub fn repeated(&self) -> u64 {
-        self.clients.repeated()
     }
 
     /// The time at which the next request is due. `None` after the last one.
@@ -243,7 +237,7 @@ impl OpenLoop {
 
     /// The last second of the schedule that has passed, once each.
     #[inline]
-    pub fn take_second(&mut self) -> Option<&Bucket> {
+    pub(crate) fn take_second(&mut self) -> Option<&Bucket> {
         self.seconds.take_fresh()
     }
 
@@ -271,13 +265,13 @@ impl OpenLoop {
 
     /// Whether `connection` still works.
     #[must_use]
-    pub fn is_alive(&self, connection: usize) -> bool {
+    pub(crate) fn is_alive(&self, connection: usize) -> bool {
         self.lanes[connection].alive
     }
 
     /// Whether no connection is left.
     #[must_use]
-    pub fn all_lost(&self) -> bool {
+    pub(crate) fn all_lost(&self) -> bool {
         self.alive == 0
     }
 
@@ -288,7 +282,7 @@ impl OpenLoop {
     }
 
     /// For complaints that only the socket side can word.
-    pub fn tally_mut(&mut self) -> &mut Tally {
+    pub(crate) fn tally_mut(&mut self) -> &mut Tally {
         &mut self.tally
     }
 
@@ -492,7 +486,7 @@ impl OpenLoop {
     }
 
     /// Whether `connection` takes no more bytes for the moment.
-    pub fn set_blocked(&mut self, connection: usize, blocked: bool) {
+    pub(crate) fn set_blocked(&mut self, connection: usize, blocked: bool) {
         self.lanes[connection].blocked = blocked;
     }
 }

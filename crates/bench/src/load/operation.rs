@@ -4,7 +4,7 @@ mod decision;
 #[cfg(test)]
 mod tests;
 
-pub use self::decision::Decision;
+pub(crate) use self::decision::Decision;
 use super::plain::Plain;
 use super::workload::{Ask, Reading, VALUE_LENGTH};
 
@@ -99,7 +99,7 @@ const fn scripted(
 }
 
 /// Operations that decide.
-pub static DECISIONS: &[Operation] = &[
+pub(crate) static DECISIONS: &[Operation] = &[
     take(
         "rl.take:fixed-window",
         "RL.TAKE FIXED",
@@ -242,7 +242,7 @@ const COMMANDS: [&str; 5] = ["get", "set", "incr", "counter", "touch"];
 impl Op {
     /// The name on the command line.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Op::Decide(row) => row.name,
             Op::Command(name) => name,
@@ -253,7 +253,7 @@ impl Op {
 
     /// Whether it says something only of a node of a cluster.
     #[must_use]
-    pub fn of_cluster(self) -> bool {
+    pub(crate) fn of_cluster(self) -> bool {
         match self {
             Op::Command(name) => {
                 super::plain::Plain::by_name(name).is_some_and(|row| row.of_cluster)
@@ -263,7 +263,7 @@ impl Op {
     }
 
     /// All names.
-    pub fn names() -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         ["native", "script"]
             .into_iter()
             .chain(DECISIONS.iter().map(|row| row.name))
@@ -299,7 +299,7 @@ impl std::str::FromStr for Op {
 
 /// The request of a command that decides nothing.
 #[must_use]
-pub fn command(name: &str) -> Option<Ask> {
+pub(crate) fn command(name: &str) -> Option<Ask> {
     match name {
         "get" => Some(Ask::Get),
         "set" => Some(Ask::Set(VALUE_LENGTH)),

@@ -19,7 +19,7 @@ const HOLD_MAX_NS: u64 = 150_000;
 
 /// The current pause, adapted to how busy the thread is.
 #[derive(Debug)]
-pub struct Pacer {
+pub(crate) struct Pacer {
     hold_ns: u64,
     window_start: u64,
     cpu_at_start: Option<u64>,
@@ -28,7 +28,7 @@ pub struct Pacer {
 impl Pacer {
     /// No pause, starting at `now` with `cpu_ns` of processor time used by the thread.
     #[must_use]
-    pub fn new(now: u64, cpu_ns: Option<u64>) -> Pacer {
+    pub(crate) fn new(now: u64, cpu_ns: Option<u64>) -> Pacer {
         Pacer {
             hold_ns: 0,
             window_start: now,
@@ -38,7 +38,7 @@ impl Pacer {
 
     /// The thread woke up at `now`; returns how long it should stay away next. `cpu_ns` reads the processor time of
     /// the thread and is asked for once per window. Where it is not known there is no pause.
-    pub fn woke(&mut self, now: u64, cpu_ns: impl FnOnce() -> Option<u64>) -> u64 {
+    pub(crate) fn woke(&mut self, now: u64, cpu_ns: impl FnOnce() -> Option<u64>) -> u64 {
         let length = now.saturating_sub(self.window_start);
         if length >= WINDOW_NS {
             let cpu = cpu_ns();

@@ -37,7 +37,7 @@ const FILLED_KEYS: u32 = 100;
 const VALUE: &str = "xxxxxxxxxxxxxxxx";
 
 /// All of them.
-pub static PLAIN: &[Plain] = &[
+pub(crate) static PLAIN: &[Plain] = &[
     small("lpush", "LPUSH", &["LPUSH", "{key}", "{value}"]),
     small("lpop", "LPOP", &["LPOP", "{key}"]),
     small("sadd", "SADD", &["SADD", "{key}", "{value}"]),
@@ -125,13 +125,13 @@ const fn filled(
 impl Plain {
     /// The command of that name.
     #[must_use]
-    pub fn by_name(name: &str) -> Option<&'static Plain> {
+    pub(crate) fn by_name(name: &str) -> Option<&'static Plain> {
         PLAIN.iter().find(|plain| plain.name == name)
     }
 
     /// Prefix of its keys: commands on values of one kind share theirs.
     #[must_use]
-    pub fn prefix(&self) -> &'static str {
+    pub(crate) fn prefix(&self) -> &'static str {
         match self.name {
             "lpush" | "lpop" => "cmp:list:",
             "sadd" => "cmp:set:",
@@ -145,7 +145,7 @@ impl Plain {
     }
 
     /// Appends the request for `key`.
-    pub fn write(&self, out: &mut Vec<u8>, key: &[u8]) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>, key: &[u8]) {
         let words = self.words_of(key);
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         resp::write_command(out, &words);
@@ -162,7 +162,7 @@ impl Plain {
 
     /// The commands that fill `key` anew; none where nothing must be there.
     #[must_use]
-    pub fn fill(&self, key: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn fill(&self, key: &[u8]) -> Vec<Vec<u8>> {
         let (command, fields) = match self.fill {
             None => return Vec::new(),
             Some(Fill::Elements(command, fields)) => (command, fields),

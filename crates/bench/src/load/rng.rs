@@ -23,7 +23,7 @@ impl Rng {
 
     /// The next 64 bits.
     #[inline]
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
         let result = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
         let (c, d) = (c ^ a, d ^ b);
@@ -39,14 +39,14 @@ impl Rng {
 
     /// A number in `0..bound`; `bound` is at least 1.
     #[inline]
-    pub fn below(&mut self, bound: u32) -> u32 {
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
         // Multiply-shift: the bias is below 2^-32 for any bound, far under what a load test can see.
         (((self.next_u64() >> 32) * u64::from(bound)) >> 32) as u32
     }
 
     /// An exponentially distributed number with mean 1.
     #[inline]
-    pub fn exponential(&mut self) -> f64 {
+    pub(crate) fn exponential(&mut self) -> f64 {
         -(1.0 - self.unit()).ln()
     }
 }

@@ -23,7 +23,7 @@ pub struct Samples {
 impl Samples {
     /// Keeps one request in `every`, at random gaps by `seed`, of a step that begins at `origin_ns`.
     #[must_use]
-    pub fn new(every: u64, seed: u64, origin_ns: u64) -> Samples {
+    pub(crate) fn new(every: u64, seed: u64, origin_ns: u64) -> Samples {
         Samples::with_room(every, seed, origin_ns, BLOCK_MAX)
     }
 
@@ -55,7 +55,7 @@ impl Samples {
 
     /// Looks at an answer.
     #[inline]
-    pub fn answered(&mut self, answer: &Answer) {
+    pub(crate) fn answered(&mut self, answer: &Answer) {
         let outcome = match answer.verdict {
             Verdict::Allowed => Outcome::Allowed,
             Verdict::Denied => Outcome::Denied,
@@ -74,7 +74,7 @@ impl Samples {
     }
 
     /// Looks at a request without an answer.
-    pub fn unanswered(&mut self, key: u32, (first_ns, due_ns): (u64, u64), sent_ns: u64) {
+    pub(crate) fn unanswered(&mut self, key: u32, (first_ns, due_ns): (u64, u64), sent_ns: u64) {
         self.look(|| Sample {
             first_ns,
             due_ns,
@@ -86,7 +86,7 @@ impl Samples {
     }
 
     /// Looks at a request that was never sent, first due at `first_ns`.
-    pub fn unsent(&mut self, first_ns: u64) {
+    pub(crate) fn unsent(&mut self, first_ns: u64) {
         self.look(|| Sample {
             first_ns,
             due_ns: first_ns,
@@ -128,7 +128,7 @@ impl Samples {
 
     /// How many are kept, of how many.
     #[must_use]
-    pub fn counts(&self) -> Kept {
+    pub(crate) fn counts(&self) -> Kept {
         Kept {
             every: self.every,
             kept: self.kept,
@@ -138,7 +138,7 @@ impl Samples {
 
     /// The samples as they stand in the file.
     #[must_use]
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }

@@ -30,7 +30,7 @@ pub enum Arrivals {
 impl Arrivals {
     /// The word used on the command line and in records.
     #[must_use]
-    pub fn word(self) -> Cow<'static, str> {
+    pub(crate) fn word(self) -> Cow<'static, str> {
         match self {
             Arrivals::Poisson => "poisson".into(),
             Arrivals::Constant => "constant".into(),
@@ -84,7 +84,7 @@ impl std::str::FromStr for Arrivals {
 /// step offers what it says. Its gaps are exponential ones scaled to the length, which needs their sum first: the
 /// seed is run through twice.
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     rng: Rng,
     arrivals: Arrivals,
     gap_ns: f64,
@@ -107,13 +107,13 @@ const FNV_PRIME: u64 = 0x0100_0000_01b3;
 impl Schedule {
     /// Requests at `rate` per second for `length_ns` nanoseconds. A rate that is not above 0 schedules nothing.
     #[must_use]
-    pub fn new(arrivals: Arrivals, rate: f64, length_ns: u64, seed: u64) -> Schedule {
+    pub(crate) fn new(arrivals: Arrivals, rate: f64, length_ns: u64, seed: u64) -> Schedule {
         Schedule::replaying(arrivals, None, rate, length_ns, seed)
     }
 
     /// The same with the trace whose gaps [`Arrivals::Trace`] takes; without a timed trace its gaps are equal.
     #[must_use]
-    pub fn replaying(
+    pub(crate) fn replaying(
         arrivals: Arrivals,
         trace: Option<&'static Trace>,
         rate: f64,
@@ -170,7 +170,7 @@ impl Schedule {
     /// [`replaying`](Schedule::replaying) in parts one after another, each a rate per second and a length in
     /// nanoseconds.
     #[must_use]
-    pub fn in_parts(
+    pub(crate) fn in_parts(
         arrivals: Arrivals,
         trace: Option<&'static Trace>,
         parts: &[(f64, u64)],
@@ -209,13 +209,13 @@ impl Schedule {
     /// The next offset, without taking it.
     #[inline]
     #[must_use]
-    pub fn peek(&self) -> Option<u64> {
+    pub(crate) fn peek(&self) -> Option<u64> {
         (self.given < self.count).then(|| self.base_ns + (self.next_ns as u64).min(self.end_ns))
     }
 
     /// Takes the next offset.
     #[inline]
-    pub fn take(&mut self) -> Option<u64> {
+    pub(crate) fn take(&mut self) -> Option<u64> {
         let offset = self.peek()?;
         self.given += 1;
         self.hash = (self.hash ^ offset).wrapping_mul(FNV_PRIME);
@@ -236,19 +236,21 @@ impl Schedule {
 
     /// Offsets taken so far.
     #[must_use]
-    pub fn given(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn given(&self) -> u64 {
         self.given_before + self.given
     }
 
     /// Length of the schedule in nanoseconds.
     #[must_use]
-    pub fn length_ns(&self) -> u64 {
+    pub(crate) fn length_ns(&self) -> u64 {
         self.whole_ns
     }
 
     /// Fingerprint of the offsets taken so far: equal schedules have equal fingerprints.
     #[must_use]
-    pub fn fingerprint(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn fingerprint(&self) -> u64 {
         self.hash
     }
 }

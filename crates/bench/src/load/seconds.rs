@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 /// Width of a bucket at first.
 const WIDTH_NS: u64 = 1_000_000_000;
 /// Buckets kept; when there are so many, neighbours are joined and buckets become twice as wide.
-pub const BUCKETS_MAX: usize = 240;
+pub(crate) const BUCKETS_MAX: usize = 240;
 /// Smallest latency told apart.
 const LOW_NS: u64 = 1_000;
 /// Largest latency recorded; longer ones count as this.
@@ -87,7 +87,7 @@ impl Lag {
 
     /// Mean; 0 without requests.
     #[must_use]
-    pub fn mean_ns(self) -> f64 {
+    pub(crate) fn mean_ns(self) -> f64 {
         self.sum_ns as f64 / self.count.max(1) as f64
     }
 }
@@ -130,7 +130,7 @@ fn empty() -> Histogram<u64> {
 
 /// The buckets of a step in progress.
 #[derive(Clone, Debug)]
-pub struct Seconds {
+pub(crate) struct Seconds {
     start: u64,
     width: u64,
     /// Start of the open bucket, from `start`.
@@ -148,7 +148,7 @@ pub struct Seconds {
 impl Seconds {
     /// Of a schedule that starts at time `start`.
     #[must_use]
-    pub fn new(start: u64) -> Seconds {
+    pub(crate) fn new(start: u64) -> Seconds {
         Seconds {
             start,
             width: WIDTH_NS,
@@ -164,20 +164,20 @@ impl Seconds {
 
     /// The last bucket that has ended, once each.
     #[inline]
-    pub fn take_fresh(&mut self) -> Option<&Bucket> {
+    pub(crate) fn take_fresh(&mut self) -> Option<&Bucket> {
         let fresh = std::mem::take(&mut self.fresh);
         self.closed.last().filter(|_| fresh)
     }
 
     /// Counts the response time of a good answer, or how long one was waited for in vain.
     #[inline]
-    pub fn record(&mut self, response_ns: u64) {
+    pub(crate) fn record(&mut self, response_ns: u64) {
         self.latencies.saturating_record(response_ns);
     }
 
     /// Counts how much later than due the generator took a request up.
     #[inline]
-    pub fn record_own_lag(&mut self, lag_ns: u64) {
+    pub(crate) fn record_own_lag(&mut self, lag_ns: u64) {
         self.own_lag = self.own_lag.plus(Lag {
             count: 1,
             sum_ns: lag_ns,
@@ -187,7 +187,7 @@ impl Seconds {
 
     /// Closes buckets that have ended by `now`; `totals` and `in_flight` are as of now.
     #[inline]
-    pub fn pass(&mut self, now: u64, in_flight: u64, totals: impl FnOnce() -> Totals) {
+    pub(crate) fn pass(&mut self, now: u64, in_flight: u64, totals: impl FnOnce() -> Totals) {
         self.seen = now.saturating_sub(self.start);
         if self.seen >= self.open_at + self.width {
             self.close_ended(totals(), in_flight);
@@ -236,7 +236,7 @@ impl Seconds {
 
     /// All buckets; what `totals` hold beyond the closed ones goes into the last.
     #[must_use]
-    pub fn finish(mut self, totals: Totals) -> Vec<Bucket> {
+    pub(crate) fn finish(mut self, totals: Totals) -> Vec<Bucket> {
         let rest = self.seen.saturating_sub(self.open_at);
         let happened = totals.since(self.before) != Totals::default();
         if rest > 0 || happened || !self.latencies.is_empty() {

@@ -9,7 +9,7 @@ use super::workload::Workload;
 
 /// What a frame meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub(crate) enum Heard {
     /// The oldest request of `lane` is answered.
     Answer {
         /// Where the request was.
@@ -26,7 +26,7 @@ pub enum Heard {
 }
 
 /// A protocol. Requests of one lane are answered in order; a connection has one lane or several.
-pub trait Speaker {
+pub(crate) trait Speaker {
     /// How replies are cut.
     fn framing(&self) -> Framing;
     /// What must be written to a new connection first.
@@ -52,14 +52,14 @@ pub trait Speaker {
 
 /// RESP, HTTP/1.1, memcached: one lane per connection, answers in order.
 #[derive(Debug)]
-pub struct InOrder<'a> {
+pub(crate) struct InOrder<'a> {
     workload: &'a Workload,
 }
 
 impl<'a> InOrder<'a> {
     /// Asks what `workload` says.
     #[must_use]
-    pub fn new(workload: &'a Workload) -> InOrder<'a> {
+    pub(crate) fn new(workload: &'a Workload) -> InOrder<'a> {
         InOrder { workload }
     }
 }

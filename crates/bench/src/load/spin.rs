@@ -8,7 +8,7 @@ use std::io;
 /// Waits until `due`, until something is ready, or for `longest_ns`. Asleep up to `spin_ns` before `due`, awake from then
 /// on: `wait` is asked again and again without a timeout. `now` reads the clock; `wait` gets a timeout and tells whether
 /// anything is ready. Returns the time spent awake.
-pub fn wait_until(
+pub(crate) fn wait_until(
     due: u64,
     longest_ns: u64,
     spin_ns: u64,

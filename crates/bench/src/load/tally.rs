@@ -133,7 +133,7 @@ const ERROR_TEXT_MAX: usize = 200;
 impl Tally {
     /// Nothing yet, over `keys` keys.
     #[must_use]
-    pub fn new(keys: u32) -> Tally {
+    pub(crate) fn new(keys: u32) -> Tally {
         Tally {
             planned: 0,
             sent: 0,
@@ -169,7 +169,7 @@ impl Tally {
 
     /// The totals that buckets are differences of.
     #[must_use]
-    pub fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> Totals {
         Totals {
             planned: self.planned,
             sent: self.sent,
@@ -186,7 +186,7 @@ impl Tally {
 
     /// Counts a request of `key` as written at `now`, due at `intended`.
     #[inline]
-    pub fn record_sent(&mut self, key: u32, intended: u64, now: u64) {
+    pub(crate) fn record_sent(&mut self, key: u32, intended: u64, now: u64) {
         self.sent += 1;
         self.lag.saturating_record(now.saturating_sub(intended));
         let tally = &mut self.keys[key as usize];
@@ -197,7 +197,7 @@ impl Tally {
     }
 
     /// Counts a request that got no answer in time: `waited_ns` from its intended time, and from its send if it was sent.
-    pub fn record_overdue(&mut self, waited_ns: u64, sent_ns_ago: Option<u64>) {
+    pub(crate) fn record_overdue(&mut self, waited_ns: u64, sent_ns_ago: Option<u64>) {
         self.overdue.saturating_record(waited_ns);
         if let Some(ago) = sent_ns_ago {
             self.service_overdue.saturating_record(ago);
@@ -206,7 +206,7 @@ impl Tally {
 
     /// Counts an answer received at `now` to a request of `key`.
     #[inline]
-    pub fn record_answer(&mut self, answer: &Answer, deadline_ns: u64) {
+    pub(crate) fn record_answer(&mut self, answer: &Answer, deadline_ns: u64) {
         let &Answer {
             key,
             first,
@@ -267,7 +267,7 @@ impl Tally {
     }
 
     /// Keeps that a request of `key`, due at first and this time as given and written at `sent`, got no answer.
-    pub fn record_lost(&mut self, key: u32, due: (u64, u64), sent: u64) {
+    pub(crate) fn record_lost(&mut self, key: u32, due: (u64, u64), sent: u64) {
         if let Some(samples) = &mut self.samples {
             samples.unanswered(key, due, sent);
         }
@@ -276,7 +276,7 @@ impl Tally {
     }
 
     /// Keeps the first complaint, shortened and made printable.
-    pub fn complain(&mut self, text: &[u8]) {
+    pub(crate) fn complain(&mut self, text: &[u8]) {
         if self.first_error.is_none() {
             let shown: String = String::from_utf8_lossy(text)
                 .chars()
@@ -307,7 +307,7 @@ impl Tally {
 
 /// One answer as the generator saw it.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Key number.
     pub key: u32,
     /// When the schedule wanted the request sent, at its first attempt.

@@ -38,7 +38,7 @@ impl fmt::Debug for Trace {
 
 impl Trace {
     /// Reads `path`. The trace lives to the end of the process: one is read per run, and every step replays it.
-    pub fn load(path: &str) -> Result<&'static Trace, String> {
+    pub(crate) fn load(path: &str) -> Result<&'static Trace, String> {
         let failed = |error: std::io::Error| format!("the trace {path}: {error}");
         let file = File::open(path).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();
@@ -55,7 +55,7 @@ impl Trace {
     }
 
     /// Reads a trace called `name` line by line.
-    pub fn read(name: &str, mut input: impl BufRead) -> Result<Trace, String> {
+    pub(crate) fn read(name: &str, mut input: impl BufRead) -> Result<Trace, String> {
         let mut trace = Trace {
             name: name.into(),
             keys: Vec::new(),
@@ -133,25 +133,25 @@ impl Trace {
 
     /// Its file, as given.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Different keys.
     #[must_use]
-    pub fn distinct(&self) -> u32 {
+    pub(crate) fn distinct(&self) -> u32 {
         self.distinct
     }
 
     /// Whether requests have times.
     #[must_use]
-    pub fn is_timed(&self) -> bool {
+    pub(crate) fn is_timed(&self) -> bool {
         !self.offsets_ns.is_empty()
     }
 
     /// Mean rate in requests per second; `None` without times.
     #[must_use]
-    pub fn rate_rps(&self) -> Option<f64> {
+    pub(crate) fn rate_rps(&self) -> Option<f64> {
         self.is_timed()
             .then(|| self.keys.len() as f64 * 1e9 / self.span_ns())
     }
@@ -159,13 +159,13 @@ impl Trace {
     /// The key of request `number`; after the last request the first one comes again.
     #[inline]
     #[must_use]
-    pub fn key(&self, number: u64) -> u32 {
+    pub(crate) fn key(&self, number: u64) -> u32 {
         self.keys[(number % self.keys.len() as u64) as usize]
     }
 
     /// Nanoseconds from the first request to request `number`, again and again from the start; 0 without times.
     #[must_use]
-    pub fn offset_ns(&self, number: u64) -> f64 {
+    pub(crate) fn offset_ns(&self, number: u64) -> f64 {
         if !self.is_timed() {
             return 0.0;
         }

@@ -10,12 +10,12 @@ use super::plain::Plain;
 use super::tally::Verdict;
 
 /// Bytes of the values that SET writes where nothing else is asked for.
-pub const VALUE_LENGTH: usize = 16;
+pub(crate) const VALUE_LENGTH: usize = 16;
 
 /// The fixed window most applications use: INCR, EXPIRE on the first hit. Answers 1 for allowed, 0 for denied.
 ///
 /// `KEYS[1]` the counter, `ARGV[1]` the limit, `ARGV[2]` the window in seconds.
-pub const FIXED_WINDOW_SCRIPT: &str = "local current = redis.call('INCR', KEYS[1]) \
+pub(crate) const FIXED_WINDOW_SCRIPT: &str = "local current = redis.call('INCR', KEYS[1]) \
 if current == 1 then redis.call('EXPIRE', KEYS[1], ARGV[2]) end \
 if current > tonumber(ARGV[1]) then return 0 end \
 return 1";
@@ -114,7 +114,7 @@ impl Workload {
 
     /// The requests that fill what `plain` reads, each to be sent once; none where nothing must be there.
     #[must_use]
-    pub fn filling(plain: &'static Plain, prefix: &str, keys: u32) -> Workload {
+    pub(crate) fn filling(plain: &'static Plain, prefix: &str, keys: u32) -> Workload {
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         for index in 0..plain.keys_max.map_or(0, |most| most.min(keys)) {
             for request in plain.fill(format!("{prefix}{index}").as_bytes()) {
@@ -131,7 +131,7 @@ impl Workload {
 
     /// The requests that must be sent once so that `ask` finds what it reads; `None` where nothing must be there.
     #[must_use]
-    pub fn filling_for(ask: &Ask, prefix: &str, keys: u32) -> Option<Workload> {
+    pub(crate) fn filling_for(ask: &Ask, prefix: &str, keys: u32) -> Option<Workload> {
         match ask {
             Ask::Get => Some(Workload::render(&Ask::Set(VALUE_LENGTH), prefix, keys)),
             Ask::Plain(plain) => {
@@ -156,7 +156,7 @@ impl Workload {
 
     /// How the answers are cut.
     #[must_use]
-    pub fn framing(&self) -> Framing {
+    pub(crate) fn framing(&self) -> Framing {
         match self.reading {
             Reading::Memcache(_) => Framing::Memcache,
             Reading::Http => Framing::Http1,
@@ -175,7 +175,7 @@ impl Workload {
 
     /// Number of keys.
     #[must_use]
-    pub fn keys(&self) -> u32 {
+    pub(crate) fn keys(&self) -> u32 {
         self.ends.len() as u32
     }
 
@@ -234,7 +234,7 @@ impl Workload {
 
     /// The wait that a denial promises, in milliseconds; `None` where the reply tells none.
     #[must_use]
-    pub fn promise_ms(&self, frame: &[u8]) -> Option<u64> {
+    pub(crate) fn promise_ms(&self, frame: &[u8]) -> Option<u64> {
         let (line, unit_us) = match self.reading {
             Reading::ArrayOneAllows => (PROMISE_LINE, 1_000),
             Reading::ArrayZeroAllows => (PROMISE_LINE, 1_000_000),
@@ -259,7 +259,7 @@ impl Workload {
 
 impl Ask {
     /// Appends the request for `key`.
-    pub fn write(&self, out: &mut Vec<u8>, key: &[u8]) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>, key: &[u8]) {
         let text = |number: u64| number.to_string().into_bytes();
         match self {
             Ask::RlTake(rule) => {
@@ -308,7 +308,7 @@ impl Ask {
 
     /// Short name for records.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Ask::RlTake(_) => "rl.take",
             Ask::ClThrottle(_) => "cl.throttle",
@@ -325,7 +325,7 @@ impl Ask {
 
     /// Title for tables.
     #[must_use]
-    pub fn title(&self) -> &str {
+    pub(crate) fn title(&self) -> &str {
         match self {
             Ask::RlTake(_) => "RL.TAKE (native)",
             Ask::ClThrottle(_) => "CL.THROTTLE (native)",
@@ -342,7 +342,7 @@ impl Ask {
 
     /// The limit, where the operation decides something.
     #[must_use]
-    pub fn rule(&self) -> Option<Rule> {
+    pub(crate) fn rule(&self) -> Option<Rule> {
         match self {
             Ask::RlTake(rule) | Ask::ClThrottle(rule) | Ask::Evalsha { rule, .. } => Some(*rule),
             Ask::Decision(decision) => Some(decision.rule),
@@ -354,7 +354,7 @@ impl Ask {
 
     /// Algorithm behind the decision; empty if nothing is decided.
     #[must_use]
-    pub fn algorithm(&self) -> &'static str {
+    pub(crate) fn algorithm(&self) -> &'static str {
         match self {
             Ask::RlTake(_) | Ask::Evalsha { .. } => "fixed-window",
             Ask::ClThrottle(_) => "gcra",

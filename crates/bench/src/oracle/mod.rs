@@ -37,13 +37,13 @@ use crate::load::workload::Rule;
 use crate::record::{Accuracy, AccuracyInput, ExactPart};
 use rate::Bucket;
 use spans::{CLOCK_GRAIN_NS, History, Wrong, stretched};
-pub use windows::Grid;
+pub(crate) use windows::Grid;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// The algorithm, as far as admissions depend on it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Windows {
+pub(crate) enum Windows {
     /// Fixed windows that begin at the first hit of a key.
     FirstHit,
     /// Fixed windows between these times.
@@ -65,7 +65,7 @@ impl Windows {
     /// What the algorithm called `name` promises, for a step of `length_ns` whose clock stood at 0 at `unix_at_zero_ns`.
     /// `None` for a name that decides nothing or is not known here.
     #[must_use]
-    pub fn named(
+    pub(crate) fn named(
         name: &str,
         rule: Rule,
         unix_at_zero_ns: Option<i64>,
@@ -89,7 +89,7 @@ impl Windows {
 
 /// What is judged.
 #[derive(Clone, Debug)]
-pub struct Promise<'a> {
+pub(crate) struct Promise<'a> {
     /// Name of the algorithm.
     pub algorithm: &'a str,
     /// Limit and window.
@@ -101,7 +101,7 @@ pub struct Promise<'a> {
 impl Promise<'_> {
     /// Most admissions of one key whose decisions were made from `first_ns` to `last_ns`.
     #[must_use]
-    pub fn most(&self, first_ns: u64, last_ns: u64) -> u64 {
+    pub(crate) fn most(&self, first_ns: u64, last_ns: u64) -> u64 {
         let limit = self.rule.limit;
         let (window, _) = stretched(window_ns(self.rule));
         let first = i64::try_from(first_ns).unwrap_or(i64::MAX);
@@ -130,7 +130,7 @@ impl Promise<'_> {
 
     /// Fewest admissions of one key that was asked `offered` times.
     #[must_use]
-    pub fn fewest(&self, offered: u64) -> u64 {
+    pub(crate) fn fewest(&self, offered: u64) -> u64 {
         let at_once = match &self.windows {
             Windows::Continuous { burst } if self.rule.limit > 0 => *burst,
             _ => self.rule.limit,
@@ -173,7 +173,7 @@ fn window_ns(rule: Rule) -> i64 {
 
 /// What is known of the keys of a step.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub(crate) struct Seen<'a> {
     /// Counts of every key.
     pub keys: &'a [KeyTally],
     /// Decisions of some keys.
@@ -186,7 +186,7 @@ pub struct Seen<'a> {
 
 /// Judges all keys of a step. `None` if nothing was sent.
 #[must_use]
-pub fn judge(promise: &Promise<'_>, seen: &Seen<'_>) -> Option<Accuracy> {
+pub(crate) fn judge(promise: &Promise<'_>, seen: &Seen<'_>) -> Option<Accuracy> {
     let mut input = AccuracyInput {
         algorithm: promise.algorithm.into(),
         limit: promise.rule.limit,

@@ -26,7 +26,7 @@ pub(super) struct Window {
 
 /// Times at which windows begin, ascending; one at or before the first decision, one after the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grid {
+pub(crate) struct Grid {
     /// The times, in nanoseconds of the step's clock.
     pub edges: Vec<i64>,
 }
@@ -35,7 +35,7 @@ impl Grid {
     /// Multiples of `period_ns` since the Unix epoch, from the step's begin to `until_ns` after it. `None` if there are
     /// more than `WINDOWS_MAX`.
     #[must_use]
-    pub fn epoch(unix_at_zero_ns: i64, period_ns: i64, until_ns: i64) -> Option<Grid> {
+    pub(crate) fn epoch(unix_at_zero_ns: i64, period_ns: i64, until_ns: i64) -> Option<Grid> {
         let period = period_ns.max(1);
         if until_ns / period >= WINDOWS_MAX as i64 - 3 {
             return None;

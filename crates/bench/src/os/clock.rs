@@ -3,20 +3,20 @@
 use std::time::Instant;
 
 /// Nanoseconds per second.
-pub const SECOND: u64 = 1_000_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds per millisecond.
-pub const MILLI: u64 = 1_000_000;
+pub(crate) const MILLI: u64 = 1_000_000;
 
 /// A monotonic clock that counts nanoseconds from its creation.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub(crate) struct Clock {
     origin: Instant,
 }
 
 impl Clock {
     /// A clock that reads about 0 now.
     #[must_use]
-    pub fn start() -> Clock {
+    pub(crate) fn start() -> Clock {
         Clock {
             origin: Instant::now(),
         }
@@ -25,7 +25,7 @@ impl Clock {
     /// Nanoseconds since the clock was started.
     #[inline]
     #[must_use]
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         // A u64 of nanoseconds lasts 584 years.
         self.origin.elapsed().as_nanos() as u64
     }
@@ -33,7 +33,7 @@ impl Clock {
 
 /// Mean cost of one clock reading, in nanoseconds, over `readings` readings.
 #[must_use]
-pub fn reading_cost_ns(readings: u32) -> f64 {
+pub(crate) fn reading_cost_ns(readings: u32) -> f64 {
     let clock = Clock::start();
     let mut last = 0;
     for _ in 0..readings {
@@ -44,7 +44,7 @@ pub fn reading_cost_ns(readings: u32) -> f64 {
 
 /// The kernel's clock source, such as `tsc`. `None` where the system does not say.
 #[must_use]
-pub fn source() -> Option<String> {
+pub(crate) fn source() -> Option<String> {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     std::fs::read_to_string(path)
         .ok()

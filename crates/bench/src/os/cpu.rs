@@ -4,13 +4,13 @@ use std::io;
 
 /// Processors this process may run on.
 #[must_use]
-pub fn count() -> usize {
+pub(crate) fn count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Ties the calling thread to processor `index`.
 #[cfg(target_os = "linux")]
-pub fn pin(index: usize) -> io::Result<()> {
+pub(crate) fn pin(index: usize) -> io::Result<()> {
     // SAFETY: `cpu_set_t` is plain data for which all zeroes is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     if index >= 8 * size_of::<libc::cpu_set_t>() {
@@ -32,12 +32,12 @@ pub fn pin(index: usize) -> io::Result<()> {
 
 /// Pinning is not available on this system; nothing is done.
 #[cfg(not(target_os = "linux"))]
-pub fn pin(_index: usize) -> io::Result<()> {
+pub(crate) fn pin(_index: usize) -> io::Result<()> {
     Ok(())
 }
 
 /// Lets timers of the calling thread fire 1 ns late instead of the kernel's usual 50 us.
-pub fn sharpen_timers() {
+pub(crate) fn sharpen_timers() {
     #[cfg(target_os = "linux")]
     // SAFETY: PR_SET_TIMERSLACK takes one integer and touches only the calling thread's setting. A refusal
     // leaves the default slack, which shows up in the measured send lag.
@@ -47,7 +47,7 @@ pub fn sharpen_timers() {
 }
 
 /// Lets every other thread that wants the processor go first; for threads that only watch.
-pub fn step_back() {
+pub(crate) fn step_back() {
     #[cfg(target_os = "linux")]
     // SAFETY: `setpriority` takes plain integers; on Linux 0 is the calling thread. A refusal leaves the usual
     // priority, which costs the measured processes next to nothing.

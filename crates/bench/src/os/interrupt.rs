@@ -51,7 +51,7 @@ fn now_ms() -> u64 {
 }
 
 /// Catches SIGINT, SIGTERM and SIGHUP from now on. A SIGHUP that is ignored, as behind `nohup`, stays so.
-pub fn install() {
+pub(crate) fn install() {
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: the handler only touches atomics and calls what is async-signal-safe.
@@ -65,19 +65,19 @@ pub fn install() {
 
 /// The flag that the first interrupt sets.
 #[must_use]
-pub fn flag() -> &'static AtomicBool {
+pub(crate) fn flag() -> &'static AtomicBool {
     &ASKED
 }
 
 /// As the first interrupt: asks the run to stop and keep what it has.
-pub fn ask() {
+pub(crate) fn ask() {
     note(now_ms());
     ASKED.store(true, Ordering::Relaxed);
 }
 
 /// Whether an interrupt has arrived.
 #[must_use]
-pub fn asked() -> bool {
+pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 

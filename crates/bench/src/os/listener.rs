@@ -11,7 +11,7 @@ const PROCESSES_MAX: usize = 64;
 /// The processes that listen on TCP port `port`, in rising order: a server with workers has several that share one socket or
 /// one port. Empty where they cannot be seen: another machine's or user's, or those in a container.
 #[must_use]
-pub fn pids_of_port(port: u16) -> Vec<u32> {
+pub(crate) fn pids_of_port(port: u16) -> Vec<u32> {
     let inodes: Vec<u64> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .filter_map(|path| fs::read_to_string(path).ok())
@@ -30,14 +30,14 @@ pub fn pids_of_port(port: u16) -> Vec<u32> {
 
 /// Name of a process as the system shortens it, to 15 bytes.
 #[must_use]
-pub fn name_of(pid: u32) -> Option<String> {
+pub(crate) fn name_of(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim_end().to_owned())
 }
 
 /// Name of a server with these processes, which may have taken names of their own; empty where none is known.
 #[must_use]
-pub fn name_of_all(pids: &[u32]) -> String {
+pub(crate) fn name_of_all(pids: &[u32]) -> String {
     pids.iter()
         .find_map(|pid| name_of(*pid))
         .unwrap_or_default()

@@ -1,11 +1,11 @@
 //! What the bench asks of the operating system: time, processors, counters of processes, readiness, signals.
 
-pub mod clock;
-pub mod cpu;
-pub mod interrupt;
-pub mod listener;
-pub mod poller;
+pub(crate) mod clock;
+pub(crate) mod cpu;
+pub(crate) mod interrupt;
+pub(crate) mod listener;
+pub(crate) mod poller;
 pub mod proc;
-pub mod proc_text;
-pub mod tcp;
-pub mod terminal;
+pub(crate) mod proc_text;
+pub(crate) mod tcp;
+pub(crate) mod terminal;

@@ -14,7 +14,7 @@ const EVENTS_PER_WAIT: usize = 256;
 
 /// One ready socket.
 #[derive(Clone, Copy, Debug)]
-pub struct Ready {
+pub(crate) struct Ready {
     /// The number given at registration.
     pub token: usize,
     /// Data, an end of stream or an error waits to be read.
@@ -26,7 +26,7 @@ pub struct Ready {
 }
 
 /// A set of registered sockets.
-pub struct Poller {
+pub(crate) struct Poller {
     poll: Poll,
     ready: Vec<Ready>,
     #[cfg(target_os = "linux")]
@@ -39,7 +39,7 @@ pub struct Poller {
 
 impl Poller {
     /// An empty set.
-    pub fn new() -> io::Result<Poller> {
+    pub(crate) fn new() -> io::Result<Poller> {
         Ok(Poller {
             poll: Poll::new()?,
             ready: Vec::with_capacity(EVENTS_PER_WAIT),
@@ -53,7 +53,7 @@ impl Poller {
     }
 
     /// Watches `source` for reading and writing under `token`.
-    pub fn add(&self, source: &mut (impl Source + ?Sized), token: usize) -> io::Result<()> {
+    pub(crate) fn add(&self, source: &mut (impl Source + ?Sized), token: usize) -> io::Result<()> {
         self.poll.registry().register(
             source,
             Token(token),
@@ -61,13 +61,8 @@ impl Poller {
         )
     }
 
-    /// Stops watching `source`.
-    pub fn remove(&self, source: &mut (impl Source + ?Sized)) -> io::Result<()> {
-        self.poll.registry().deregister(source)
-    }
-
     /// Waits at most `timeout_ns` and returns what became ready; nothing after a signal or a timeout.
-    pub fn wait(&mut self, timeout_ns: u64) -> io::Result<&[Ready]> {
+    pub(crate) fn wait(&mut self, timeout_ns: u64) -> io::Result<&[Ready]> {
         self.ready.clear();
         self.fill(timeout_ns)?;
         Ok(&self.ready)
@@ -154,6 +149,6 @@ impl Poller {
 }
 
 /// Sleeps `ns` nanoseconds, to the precision of the thread's timers.
-pub fn nap(ns: u64) {
+pub(crate) fn nap(ns: u64) {
     std::thread::sleep(Duration::from_nanos(ns));
 }

@@ -4,11 +4,11 @@
 use std::fs;
 
 use super::proc_text;
-pub use super::proc_text::Ticks as MachineTicks;
+pub(crate) use super::proc_text::Ticks as MachineTicks;
 
 /// Whether this process runs as root.
 #[must_use]
-pub fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     // SAFETY: geteuid has no preconditions and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
@@ -39,13 +39,13 @@ const PID_MAX: u32 = 1 << 22;
 /// Process clocks of other processes are not available on this system.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
-pub fn cpu_ns(_pid: u32) -> Option<u64> {
+pub(crate) fn cpu_ns(_pid: u32) -> Option<u64> {
     None
 }
 
 /// Processor time used by the calling thread, in nanoseconds.
 #[must_use]
-pub fn thread_cpu_ns() -> Option<u64> {
+pub(crate) fn thread_cpu_ns() -> Option<u64> {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
@@ -63,14 +63,14 @@ fn read_clock(clock: libc::clockid_t) -> Option<u64> {
 
 /// Nanoseconds the calling thread stood ready in a run queue without a processor.
 #[must_use]
-pub fn thread_run_queue_wait_ns() -> Option<u64> {
+pub(crate) fn thread_run_queue_wait_ns() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(proc_text::schedule(&text)?.waited_ns)
 }
 
 /// Nanoseconds all threads of `pid` stood ready without a processor. Threads that have ended are not counted.
 #[must_use]
-pub fn run_queue_wait_ns(pid: u32) -> Option<u64> {
+pub(crate) fn run_queue_wait_ns(pid: u32) -> Option<u64> {
     let mut total = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
         let Ok(text) = fs::read_to_string(task.path().join("schedstat")) else {
@@ -83,26 +83,26 @@ pub fn run_queue_wait_ns(pid: u32) -> Option<u64> {
 
 /// Resident memory of process `pid`, in bytes.
 #[must_use]
-pub fn rss_bytes(pid: u32) -> Option<u64> {
+pub(crate) fn rss_bytes(pid: u32) -> Option<u64> {
     proc_text::status(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?).rss_bytes
 }
 
 /// Resident memory of processes together; `None` without any, or where one cannot be read.
 #[must_use]
-pub fn rss_bytes_of_all(pids: &[u32]) -> Option<u64> {
+pub(crate) fn rss_bytes_of_all(pids: &[u32]) -> Option<u64> {
     let sum = pids.iter().map(|pid| rss_bytes(*pid)).sum::<Option<u64>>();
     sum.filter(|_| !pids.is_empty())
 }
 
 /// Reads the machine's tick counters.
 #[must_use]
-pub fn machine_ticks() -> Option<MachineTicks> {
+pub(crate) fn machine_ticks() -> Option<MachineTicks> {
     proc_text::ticks(&fs::read_to_string("/proc/stat").ok()?)
 }
 
 /// Share of processor time stolen between two readings, in percent.
 #[must_use]
-pub fn steal_percent(before: MachineTicks, after: MachineTicks) -> f64 {
+pub(crate) fn steal_percent(before: MachineTicks, after: MachineTicks) -> f64 {
     let total = after.total.saturating_sub(before.total);
     if total == 0 {
         return 0.0;
@@ -113,7 +113,7 @@ pub fn steal_percent(before: MachineTicks, after: MachineTicks) -> f64 {
 /// The part of [`steal_percent`] that is certain: the counter counts whole ticks, so that a single one says nothing, and in
 /// a short step is a percent.
 #[must_use]
-pub fn certain_steal_percent(before: MachineTicks, after: MachineTicks) -> f64 {
+pub(crate) fn certain_steal_percent(before: MachineTicks, after: MachineTicks) -> f64 {
     let one_less = MachineTicks {
         steal: after.steal.saturating_sub(1),
         ..after
@@ -123,7 +123,7 @@ pub fn certain_steal_percent(before: MachineTicks, after: MachineTicks) -> f64 {
 
 /// The processor's model name, as the kernel words it.
 #[must_use]
-pub fn cpu_model() -> Option<String> {
+pub(crate) fn cpu_model() -> Option<String> {
     let info = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = info.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
@@ -131,26 +131,13 @@ pub fn cpu_model() -> Option<String> {
 
 /// The machine's memory in bytes.
 #[must_use]
-pub fn memory_bytes() -> Option<u64> {
+pub(crate) fn memory_bytes() -> Option<u64> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;
     let line = info
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
-}
-
-/// Operating system, release and architecture in one line.
-#[must_use]
-pub fn kernel() -> String {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!(
-        "{} {} {}",
-        std::env::consts::OS,
-        release.trim(),
-        std::env::consts::ARCH
-    )
-    .replace("  ", " ")
 }
 
 #[cfg(test)]

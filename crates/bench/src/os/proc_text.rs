@@ -3,7 +3,7 @@
 
 /// One line of `/proc/PID/stat` or `/proc/PID/task/TID/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stat {
+pub(crate) struct Stat {
     /// The kernel's name of the program or thread.
     pub name: String,
     /// Parent process.
@@ -16,7 +16,7 @@ pub struct Stat {
 
 /// Reads a `stat` line. The name stands in brackets and may itself hold brackets and spaces.
 #[must_use]
-pub fn stat(text: &str) -> Option<Stat> {
+pub(crate) fn stat(text: &str) -> Option<Stat> {
     let (open, close) = (text.find('(')?, text.rfind(')')?);
     let name = text.get(open + 1..close)?.to_owned();
     // After the name: state, parent, ..., and at 11 and 12 the ticks (proc_pid_stat(5), fields 14 and 15).
@@ -31,7 +31,7 @@ pub fn stat(text: &str) -> Option<Stat> {
 
 /// What is read from `/proc/PID/status` or a thread's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub(crate) struct Status {
     /// Resident memory.
     pub rss_bytes: Option<u64>,
     /// Processors it may run on.
@@ -44,7 +44,7 @@ pub struct Status {
 
 /// Reads a `status` file. Missing lines give `None` fields.
 #[must_use]
-pub fn status(text: &str) -> Status {
+pub(crate) fn status(text: &str) -> Status {
     let mut found = Status::default();
     for line in text.lines() {
         let Some((name, value)) = line.split_once(':') else {
@@ -71,7 +71,7 @@ fn number(text: &str) -> Option<u64> {
 
 /// Number of processors in a list such as `0-3,5`.
 #[must_use]
-pub fn cores(list: &str) -> Option<u32> {
+pub(crate) fn cores(list: &str) -> Option<u32> {
     let mut total = 0_u32;
     for part in list.split(',') {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
@@ -83,7 +83,7 @@ pub fn cores(list: &str) -> Option<u32> {
 
 /// One line of `schedstat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     /// Time on a processor.
     pub ran_ns: u64,
     /// Time ready in a run queue.
@@ -92,7 +92,7 @@ pub struct Schedule {
 
 /// Reads a `schedstat` line: time run, time waited, time slices.
 #[must_use]
-pub fn schedule(text: &str) -> Option<Schedule> {
+pub(crate) fn schedule(text: &str) -> Option<Schedule> {
     let mut fields = text.split_ascii_whitespace();
     Some(Schedule {
         ran_ns: fields.next()?.parse().ok()?,
@@ -102,7 +102,7 @@ pub fn schedule(text: &str) -> Option<Schedule> {
 
 /// Microseconds since boot in which some task waited, from a file of `/proc/pressure`.
 #[must_use]
-pub fn pressure_some_us(text: &str) -> Option<u64> {
+pub(crate) fn pressure_some_us(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with("some "))?;
     let total = line
         .split_ascii_whitespace()
@@ -112,7 +112,7 @@ pub fn pressure_some_us(text: &str) -> Option<u64> {
 
 /// Ticks of all processors since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ticks {
+pub(crate) struct Ticks {
     /// All ticks, of every kind.
     pub total: u64,
     /// Ticks without work: idle, and waiting for a disk.
@@ -126,7 +126,7 @@ pub struct Ticks {
 /// Reads the first line of `/proc/stat`: user nice system idle iowait irq softirq steal; guest time is contained in
 /// user.
 #[must_use]
-pub fn ticks(text: &str) -> Option<Ticks> {
+pub(crate) fn ticks(text: &str) -> Option<Ticks> {
     let line = text.lines().find(|line| line.starts_with("cpu "))?;
     let fields: Vec<u64> = line
         .split_ascii_whitespace()
@@ -148,7 +148,8 @@ pub fn ticks(text: &str) -> Option<Ticks> {
 }
 
 /// `INFO` as name and value pairs. Lines that are no pair are left out.
-pub fn pairs(info: &str) -> impl Iterator<Item = (&str, &str)> {
+#[cfg(test)]
+pub(crate) fn pairs(info: &str) -> impl Iterator<Item = (&str, &str)> {
     info.lines()
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| line.trim_end().split_once(':'))

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 /// in the generator's kernel, where no server can see them: an overload would be the generator's. Reno's window grows with
 /// every acknowledgement. Where it is refused the system's default stays.
 #[cfg(target_os = "linux")]
-pub fn send_freely(stream: &TcpStream) {
+pub(crate) fn send_freely(stream: &TcpStream) {
     use std::os::fd::AsRawFd;
     const NAME: &[u8] = b"reno";
     // SAFETY: the descriptor is open as long as `stream`, and pointer and length describe `NAME`.
@@ -26,4 +26,4 @@ pub fn send_freely(stream: &TcpStream) {
 
 /// Other systems have their own default.
 #[cfg(not(target_os = "linux"))]
-pub fn send_freely(_stream: &TcpStream) {}
+pub(crate) fn send_freely(_stream: &TcpStream) {}

@@ -15,7 +15,7 @@ static BEFORE: AtomicPtr<libc::termios> = AtomicPtr::new(ptr::null_mut());
 
 /// Columns of the terminal that standard output is; `None` if it is none, or does not say.
 #[must_use]
-pub fn columns() -> Option<usize> {
+pub(crate) fn columns() -> Option<usize> {
     // SAFETY: the structure consists of numbers, which may be zero, and the call writes to nothing else.
     let (size, done) = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
@@ -30,7 +30,7 @@ pub fn columns() -> Option<usize> {
 ///
 /// # Errors
 /// If standard input is no terminal, or is not writable as one.
-pub fn take_over() -> io::Result<()> {
+pub(crate) fn take_over() -> io::Result<()> {
     let mut before = MaybeUninit::<libc::termios>::uninit();
     // SAFETY: the call writes one `termios`, or fails.
     let before = unsafe {
@@ -56,7 +56,7 @@ pub fn take_over() -> io::Result<()> {
 }
 
 /// Leaves the terminal as it was before [`take_over`]; nothing if it was given back already. Async-signal-safe.
-pub fn give_back() {
+pub(crate) fn give_back() {
     let before = BEFORE.swap(ptr::null_mut(), Ordering::Acquire);
     if before.is_null() {
         return;

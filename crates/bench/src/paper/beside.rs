@@ -14,7 +14,7 @@ const SAME_LENGTH: f64 = 0.02;
 
 /// The ladder studies beside `run`.
 #[must_use]
-pub fn ladders(study: Study, run: &RunRecord) -> PaperRecord {
+pub(crate) fn ladders(study: Study, run: &RunRecord) -> PaperRecord {
     let mut tables = Vec::new();
     for id in study.ladder_tables() {
         let rows: Vec<&LadderRow> = seeds::table(id).collect();
@@ -31,7 +31,7 @@ pub fn ladders(study: Study, run: &RunRecord) -> PaperRecord {
 /// The study's own rows under its own thresholds and our rules, of all its ladders or those of `scenario`; nothing is
 /// measured.
 #[must_use]
-pub fn replay(study: Study, scenario: Option<&str>) -> PaperRecord {
+pub(crate) fn replay(study: Study, scenario: Option<&str>) -> PaperRecord {
     let asked = |rows: &[&LadderRow]| {
         let of = rows.first().map(|row| row.scenario.as_str());
         scenario.is_none() || scenario == of
@@ -78,7 +78,7 @@ pub fn replay(study: Study, scenario: Option<&str>) -> PaperRecord {
 
 /// The study's name and source.
 #[must_use]
-pub fn head(study: Study) -> PaperRecord {
+pub(crate) fn head(study: Study) -> PaperRecord {
     PaperRecord {
         study: study.number().into(),
         title: study.title().into(),

@@ -55,7 +55,7 @@ const OUTPUT_MAX: u64 = 4 * 1024 * 1024;
 
 /// One of the two generators.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Driver {
+pub(crate) struct Driver {
     /// Name in tables.
     title: &'static str,
     exe: PathBuf,
@@ -65,7 +65,7 @@ pub struct Driver {
 
 /// The generators that are there: ours, and redis-benchmark where it is installed.
 #[must_use]
-pub fn drivers() -> Vec<Driver> {
+pub(crate) fn drivers() -> Vec<Driver> {
     let ours = Program::Tollgate.locate().map(|exe| Driver {
         title: "our generator",
         exe,
@@ -81,7 +81,7 @@ pub fn drivers() -> Vec<Driver> {
 
 /// Runs every command line with every generator on every store, and returns the tables with what went wrong. `requests`
 /// replaces the study's number of requests.
-pub fn run(
+pub(crate) fn run(
     stores: &[Store],
     drivers: &[Driver],
     requests: Option<u64>,
@@ -372,7 +372,7 @@ fn figures(row: &Row) -> PaperFigures {
 
 /// Why none of our rows is an equal of the study's.
 #[must_use]
-pub fn not_comparable(machine: &crate::record::Machine) -> Vec<String> {
+pub(crate) fn not_comparable(machine: &crate::record::Machine) -> Vec<String> {
     let mut reasons = vec![
         beside::hardware("under macOS on a machine that it does not name", machine),
         "Stack: the study's server ran in cluster mode with AOF and RDB on; here persistence is off and there is no cluster.".into(),

@@ -8,7 +8,7 @@ use crate::record::status::Bounds;
 
 /// The row by the study's thresholds. Throughput is its "Actual RPS" by the target, as the table says.
 #[must_use]
-pub fn judge(row: &LadderRow) -> Judgement {
+pub(crate) fn judge(row: &LadderRow) -> Judgement {
     let profile = Profile::bench();
     let offered = row.target_rps.max(f64::MIN_POSITIVE);
     let rising = |value: f64, bounds: Bounds| {

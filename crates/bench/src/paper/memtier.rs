@@ -23,7 +23,7 @@ use crate::run::thread::generate;
 use crate::target::Store;
 
 /// Length of a test in the study (`--test-time 100`).
-pub const TEST_TIME: Duration = Duration::from_secs(100);
+pub(crate) const TEST_TIME: Duration = Duration::from_secs(100);
 /// Size of the values (`-d 256`).
 const VALUE_BYTES: usize = 256;
 /// Keys drawn from; memtier_benchmark's own default is ten million, which need not fit here.
@@ -178,7 +178,7 @@ impl Feed for Random {
 }
 
 /// What a run of the study needs.
-pub struct Setting<'a> {
+pub(crate) struct Setting<'a> {
     /// Stores that are up.
     pub stores: &'a [Store],
     /// Processor of the generator.
@@ -197,7 +197,7 @@ struct Measured {
 }
 
 /// Runs every test on every store, and returns the tables with what went wrong.
-pub fn run(setting: &Setting<'_>, console: &mut Console) -> (Vec<PaperTable>, Vec<String>) {
+pub(crate) fn run(setting: &Setting<'_>, console: &mut Console) -> (Vec<PaperTable>, Vec<String>) {
     let (mut tables, mut wrong) = (Vec::new(), Vec::new());
     for store in setting.stores {
         let mut done: Vec<(&Test, Measured)> = Vec::new();
@@ -349,7 +349,7 @@ fn beside_study(store: &Store, done: &[(&Test, Measured)]) -> Vec<PaperTable> {
 
 /// Why none of our rows is an equal of the study's.
 #[must_use]
-pub fn not_comparable(machine: &Machine, length: Duration) -> Vec<String> {
+pub(crate) fn not_comparable(machine: &Machine, length: Duration) -> Vec<String> {
     let mut reasons = vec![
         beside::hardware(
             "between two AWS machines, with as many generator threads as gave the highest rate",

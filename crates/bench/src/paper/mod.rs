@@ -8,13 +8,13 @@
 //! | 003 | Dragonfly's README, memtier_benchmark | SET, GET and SETEX in a closed loop, plain and pipelined |
 //! | 004 | redis-rust, redis-benchmark | its three command lines, by our generator and by the real program |
 
-pub mod beside;
-pub mod commands;
-pub mod judge;
-pub mod memtier;
-pub mod populate;
-pub mod seeds;
-pub mod text;
+pub(crate) mod beside;
+pub(crate) mod commands;
+pub(crate) mod judge;
+pub(crate) mod memtier;
+pub(crate) mod populate;
+pub(crate) mod seeds;
+pub(crate) mod text;
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::run::plan::KeyPlan;
 
 /// A study that can be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Study {
+pub(crate) enum Study {
     /// 000: Redis against Dragonfly for rate limiting.
     Ladders,
     /// 001: the 100-key ladder alone.
@@ -50,7 +50,7 @@ const HUNDRED_STEP: Duration = Duration::from_secs(60);
 impl Study {
     /// The study of that number.
     #[must_use]
-    pub fn from_number(number: &str) -> Option<Study> {
+    pub(crate) fn from_number(number: &str) -> Option<Study> {
         [
             Study::Ladders,
             Study::Hundred,
@@ -64,7 +64,7 @@ impl Study {
 
     /// Its number.
     #[must_use]
-    pub fn number(self) -> &'static str {
+    pub(crate) fn number(self) -> &'static str {
         match self {
             Study::Ladders => "000",
             Study::Hundred => "001",
@@ -76,7 +76,7 @@ impl Study {
 
     /// What it is called.
     #[must_use]
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Study::Ladders => "Redis and Dragonfly behind a rate limiter",
             Study::Hundred => "Redis behind a rate limiter, 100 keys",
@@ -88,7 +88,7 @@ impl Study {
 
     /// Who published it, and when.
     #[must_use]
-    pub fn source(self) -> &'static str {
+    pub(crate) fn source(self) -> &'static str {
         match self {
             Study::Ladders => "PhongHV, Redis vs Dragonfly benchmark report, January-February 2026",
             Study::Hundred => {
@@ -102,7 +102,7 @@ impl Study {
 
     /// Tables of the study whose rows are ladders.
     #[must_use]
-    pub fn ladder_tables(self) -> &'static [&'static str] {
+    pub(crate) fn ladder_tables(self) -> &'static [&'static str] {
         match self {
             Study::Ladders => &["P1", "P2", "P3", "P4", "P5"],
             Study::Hundred => &["P2"],
@@ -113,7 +113,7 @@ impl Study {
     /// Its ladder scenarios with the length of their steps, or `step` where one is given. Study 001 says that keys came in
     /// turn, 000 of the same run that they were drawn uniformly.
     #[must_use]
-    pub fn scenarios(self, step: Option<Duration>) -> Vec<KeyPlan> {
+    pub(crate) fn scenarios(self, step: Option<Duration>) -> Vec<KeyPlan> {
         let mut plans = match self {
             Study::Ladders => KeyPlan::presets(),
             Study::Hundred => {
@@ -145,7 +145,7 @@ impl Study {
 
 /// 10,000 to 30,000 requests per second by 2,500.
 #[must_use]
-pub fn ladder() -> Vec<f64> {
+pub(crate) fn ladder() -> Vec<f64> {
     (0..LADDER_RUNGS)
         .map(|rung| LADDER_FROM + LADDER_STEP * f64::from(rung))
         .collect()

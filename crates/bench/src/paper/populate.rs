@@ -86,7 +86,7 @@ fn number(client: &mut Client, section: &str, name: &str) -> Option<u64> {
 }
 
 /// Runs the test on every store; a table without rows each, because the study printed no figures. Second, what went wrong.
-pub fn run(setting: &Setting<'_>, console: &mut Console) -> (Vec<PaperTable>, Vec<String>) {
+pub(crate) fn run(setting: &Setting<'_>, console: &mut Console) -> (Vec<PaperTable>, Vec<String>) {
     let (mut tables, mut wrong) = (Vec::new(), Vec::new());
     for store in setting.stores {
         if setting.stop.load(Ordering::Relaxed) {

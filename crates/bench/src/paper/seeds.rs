@@ -13,7 +13,7 @@ const CLIENTS: &str = include_str!("../../data/paper-clients.csv");
 
 /// One row of study 002.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClientRow {
+pub(crate) struct ClientRow {
     /// `standalone` or `cluster`.
     pub mode: String,
     /// Client library.
@@ -39,20 +39,21 @@ pub struct ClientRow {
 impl ClientRow {
     /// Denied answers per second. At a limit of 100 a minute on one key they are nearly all answers.
     #[must_use]
-    pub fn real_rps(&self) -> f64 {
+    pub(crate) fn real_rps(&self) -> f64 {
         self.hits as f64 / self.duration_s
     }
 
     /// Bytes that a denied answer would have if the printed figure were bytes per second.
     #[must_use]
-    pub fn bytes_per_answer(&self) -> f64 {
+    #[cfg(test)]
+    pub(crate) fn bytes_per_answer(&self) -> f64 {
         self.printed * self.duration_s / self.hits as f64
     }
 }
 
 /// All rows of study 002, in its order.
 #[must_use]
-pub fn clients() -> &'static [ClientRow] {
+pub(crate) fn clients() -> &'static [ClientRow] {
     static ROWS: LazyLock<Vec<ClientRow>> =
         LazyLock::new(|| read(CLIENTS, client_row).expect("the data file is tested"));
     &ROWS
@@ -90,7 +91,7 @@ fn client_row(fields: &[&str]) -> Option<ClientRow> {
 
 /// One row of a ladder of studies 000 and 001.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LadderRow {
+pub(crate) struct LadderRow {
     /// Table: `P1` to `P5`.
     pub table: String,
     /// Store, as the study names it.
@@ -123,7 +124,7 @@ pub struct LadderRow {
 
 /// One throughput row of studies 003 and 004.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ThroughputRow {
+pub(crate) struct ThroughputRow {
     /// Number of the study.
     pub study: String,
     /// Part of it: a host, a test, `pipeline 30`.
@@ -142,7 +143,7 @@ pub struct ThroughputRow {
 
 /// All ladder rows, in the order of the studies.
 #[must_use]
-pub fn ladders() -> &'static [LadderRow] {
+pub(crate) fn ladders() -> &'static [LadderRow] {
     static ROWS: LazyLock<Vec<LadderRow>> =
         LazyLock::new(|| read(LADDERS, ladder_row).expect("the data file is tested"));
     &ROWS
@@ -150,14 +151,14 @@ pub fn ladders() -> &'static [LadderRow] {
 
 /// All throughput rows, in the order of the studies.
 #[must_use]
-pub fn throughput() -> &'static [ThroughputRow] {
+pub(crate) fn throughput() -> &'static [ThroughputRow] {
     static ROWS: LazyLock<Vec<ThroughputRow>> =
         LazyLock::new(|| read(THROUGHPUT, throughput_row).expect("the data file is tested"));
     &ROWS
 }
 
 /// Rows of one table, by load.
-pub fn table(id: &str) -> impl Iterator<Item = &'static LadderRow> {
+pub(crate) fn table(id: &str) -> impl Iterator<Item = &'static LadderRow> {
     ladders().iter().filter(move |row| row.table == id)
 }
 
@@ -247,19 +248,19 @@ impl LadderRow {
     /// Good answers per second of the step's length. The study's own "Actual RPS" counts failures, and divides by a
     /// time that includes the drain.
     #[must_use]
-    pub fn goodput_rps(&self) -> f64 {
+    pub(crate) fn goodput_rps(&self) -> f64 {
         self.success as f64 / self.step_s
     }
 
     /// Time from the first request to the last answer, from the printed counts.
     #[must_use]
-    pub fn wall_s(&self) -> f64 {
+    pub(crate) fn wall_s(&self) -> f64 {
         (self.success + self.fail) as f64 / self.actual_rps
     }
 
     /// Requests that the plan held and no count names; 0 below one in a thousand, which is rounding.
     #[must_use]
-    pub fn unaccounted(&self) -> u64 {
+    pub(crate) fn unaccounted(&self) -> u64 {
         let planned = (self.target_rps * self.step_s) as u64;
         let missing = planned.saturating_sub(self.success + self.fail);
         if missing * 1_000 > planned {
@@ -271,7 +272,7 @@ impl LadderRow {
 
     /// What `study` prints as the row's status.
     #[must_use]
-    pub fn status_in(&self, study: Study) -> Option<&str> {
+    pub(crate) fn status_in(&self, study: Study) -> Option<&str> {
         match study {
             Study::Hundred => self.word.as_deref(),
             _ => self.sign.as_deref(),
@@ -280,7 +281,7 @@ impl LadderRow {
 
     /// The row's figures beside ours.
     #[must_use]
-    pub fn figures(&self) -> PaperFigures {
+    pub(crate) fn figures(&self) -> PaperFigures {
         PaperFigures {
             target_rps: Some(self.target_rps),
             goodput_rps: Some(self.goodput_rps()),
@@ -297,7 +298,7 @@ impl LadderRow {
     /// The row as a step of ours, for our own rules: goodput from successes by the step's length; the study does not
     /// tell kinds of failure apart, all count as timeouts.
     #[must_use]
-    pub fn step(&self) -> Step {
+    pub(crate) fn step(&self) -> Step {
         let latency = LatencySummary {
             count: self.success,
             mean_us: self.mean_ms * 1e3,

@@ -12,7 +12,7 @@ use crate::report::{Lang, words};
 
 /// All tables, each with its remarks, and the list why nothing is comparable.
 #[must_use]
-pub fn tables(style: TextStyle, record: &PaperRecord) -> String {
+pub(crate) fn tables(style: TextStyle, record: &PaperRecord) -> String {
     let lang = style.lang;
     let record = &*in_language(record, lang);
     let head = [

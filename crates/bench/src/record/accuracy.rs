@@ -101,7 +101,7 @@ pub struct RetryAfter {
 impl ExactPart {
     /// The sum over two steps.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             keys: self.keys + other.keys,
             decisions: self.decisions + other.decisions,
@@ -115,7 +115,7 @@ impl ExactPart {
 impl RetryAfter {
     /// The two together.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         let checked = self.checked + other.checked;
         let errors =
             self.mean_error_ms * self.checked as f64 + other.mean_error_ms * other.checked as f64;
@@ -134,7 +134,7 @@ impl RetryAfter {
 
 /// What an oracle counted, from which [`Accuracy::new`] derives the percentages.
 #[derive(Clone, Debug, Default)]
-pub struct AccuracyInput {
+pub(crate) struct AccuracyInput {
     /// See [`Accuracy::algorithm`].
     pub algorithm: String,
     /// See [`Accuracy::limit`].
@@ -175,7 +175,7 @@ pub struct AccuracyInput {
 
 impl Accuracy {
     /// The result with its percentages.
-    pub fn new(input: AccuracyInput) -> Self {
+    pub(crate) fn new(input: AccuracyInput) -> Self {
         Self {
             over_admission_percent: percent(input.over_admitted, input.allowed_max.max(1)),
             under_admission_percent: percent(input.under_admitted, input.allowed_min.max(1)),
@@ -214,7 +214,7 @@ impl Accuracy {
     }
 
     /// The same of what is missing.
-    pub fn never_under(&self) -> bool {
+    pub(crate) fn never_under(&self) -> bool {
         let stated = |(_, under): (u64, u64)| self.under_admitted <= under;
         self.under_admission_percent == 0.0 || self.stated.is_some_and(stated)
     }

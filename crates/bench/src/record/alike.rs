@@ -16,7 +16,7 @@ const THREADS: &str = "io-threads";
 impl TargetRecord {
     /// The value of a setting; `None` if the target does not tell it.
     #[must_use]
-    pub fn setting(&self, name: &str) -> Option<&str> {
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
         let of = |setting: &&Setting| setting.name == name;
         self.settings
             .iter()
@@ -26,14 +26,14 @@ impl TargetRecord {
 
     /// The value of a setting, or of one that is not told the value at which it does nothing; `None` where that is not known.
     #[must_use]
-    pub fn setting_or_rest(&self, name: &str) -> Option<&str> {
+    pub(crate) fn setting_or_rest(&self, name: &str) -> Option<&str> {
         let at_rest = || TELLING.iter().find(|(known, _)| *known == name);
         self.setting(name).or_else(|| Some(at_rest()?.1))
     }
 
     /// Threads that serve requests, as far as they are known: those it was started with, or as many as it says.
     #[must_use]
-    pub fn serving_threads(&self) -> Option<u32> {
+    pub(crate) fn serving_threads(&self) -> Option<u32> {
         let told = self.setting(THREADS).and_then(|text| text.parse().ok());
         self.threads.max(told)
     }
@@ -50,7 +50,7 @@ impl TargetRecord {
 /// In what the settings of two targets of one run differ that decide what a request costs: threads, transport, place, and
 /// what they keep, evict and sync. Empty if they may be ranked against each other.
 #[must_use]
-pub fn unequal(a: &TargetRecord, b: &TargetRecord) -> Vec<Difference> {
+pub(crate) fn unequal(a: &TargetRecord, b: &TargetRecord) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut differ = |what: &str, a: &str, b: &str| {
         if a != b {

@@ -30,7 +30,7 @@ pub enum Role {
 impl Role {
     /// The word printed in tables.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Generator => "generator",
             Self::Service => "service",
@@ -223,7 +223,7 @@ pub struct Attribution {
 /// Price of a million decisions on a machine that costs `price_per_hour` and serves `rps` all the time:
 /// `price_per_hour / (rps * 3600) * 1e6`. `None` without a rate above 0.
 #[must_use]
-pub fn cost_per_million(price_per_hour: f64, rps: f64) -> Option<f64> {
+pub(crate) fn cost_per_million(price_per_hour: f64, rps: f64) -> Option<f64> {
     let per_hour = rps * SECONDS_PER_HOUR;
     (per_hour > 0.0).then(|| price_per_hour / per_hour * 1e6)
 }

@@ -40,7 +40,7 @@ pub struct CapacityRecord {
 
 impl CapacityRecord {
     /// Takes the zones away because of `why`, if there is a reason.
-    pub fn refuse(&mut self, why: Option<String>) {
+    pub(crate) fn refuse(&mut self, why: Option<String>) {
         if why.is_some() {
             self.zones = None;
             self.refused = why;
@@ -76,13 +76,13 @@ impl CapacityRecord {
 
     /// Whether the search came to a planned end. A spent budget is one: the interval is wider than asked, which the search says itself.
     #[must_use]
-    pub fn came_to_an_end(&self) -> bool {
+    pub(crate) fn came_to_an_end(&self) -> bool {
         matches!(self.ended, SearchEnd::Done | SearchEnd::BudgetSpent)
     }
 
     /// Grade of what one start found; `None` as its number if there was only one.
     #[must_use]
-    pub fn grade_of(&self, start: Option<u32>, bounds: [Option<f64>; 2]) -> Grade {
+    pub(crate) fn grade_of(&self, start: Option<u32>, bounds: [Option<f64>; 2]) -> Grade {
         if self.refused.is_some() {
             return Grade::Invalid;
         }
@@ -92,7 +92,7 @@ impl CapacityRecord {
     /// Whether the counted trials of a start at `upper_rps` show that it is too much: spoiled ones say as much of the
     /// generator or the machine.
     #[must_use]
-    pub fn is_bound(&self, start: Option<u32>, upper_rps: f64) -> bool {
+    pub(crate) fn is_bound(&self, start: Option<u32>, upper_rps: f64) -> bool {
         let own = self.trials.iter().filter(|trial| trial.start == start);
         let at = own.filter(|trial| trial.counted && trial.load_rps == upper_rps);
         Grade::of_several(at.map(|trial| trial.validity.grade)) != Grade::Invalid
@@ -101,7 +101,7 @@ impl CapacityRecord {
     /// The upper bound of the first goal, if it is shown to be one; of several starts, if more than half of them show
     /// theirs.
     #[must_use]
-    pub fn shown_upper_rps(&self) -> Option<f64> {
+    pub(crate) fn shown_upper_rps(&self) -> Option<f64> {
         let result = self.goals.first()?;
         let upper_rps = result.upper_rps?;
         let shown = match &result.starts[..] {
@@ -195,7 +195,7 @@ pub struct SearchGoal {
 
 impl SearchGoal {
     /// Names of the goals that [`SearchGoal::named`] knows.
-    pub const NAMES: [&'static str; 4] = ["slo", "good", "pdr", "ndr"];
+    pub(crate) const NAMES: [&'static str; 4] = ["slo", "good", "pdr", "ndr"];
 
     /// A goal by its name: `slo` keeps every metric of `profile` out of Critical, `good` keeps all of them Good,
     /// `pdr` allows 0.1 % and `ndr` no failed request whatever the latency. Exceed ratio, durations and width are
@@ -229,7 +229,7 @@ impl SearchGoal {
     /// Why `measure` breaks the goal; `None` if it keeps it. A load without any good answer has no latency and
     /// breaks every goal by its failures.
     #[must_use]
-    pub fn broken_by(&self, measure: &Measure) -> Option<String> {
+    pub(crate) fn broken_by(&self, measure: &Measure) -> Option<String> {
         let fail = measure.fail_percent;
         if fail > self.fail_percent_max || fail.is_nan() {
             return Some(format!(
@@ -342,7 +342,7 @@ const SAME_LENGTH_S: f64 = 1e-9;
 impl Trial {
     /// Whether it belongs to the search and speaks for or against its load at full weight.
     #[must_use]
-    pub fn decides(&self, goal: &SearchGoal) -> bool {
+    pub(crate) fn decides(&self, goal: &SearchGoal) -> bool {
         let alone = matches!(self.purpose.as_str(), "up" | "down");
         self.counted && !alone && self.duration_s >= goal.final_trial_s - SAME_LENGTH_S
     }
@@ -477,17 +477,7 @@ pub enum RetentionClass {
     Collapse,
 }
 
-impl RetentionClass {
-    /// The word printed in tables.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Graceful => "graceful",
-            Self::Degrading => "degrading",
-            Self::Collapse => "collapse",
-        }
-    }
-}
+impl RetentionClass {}
 
 /// The same loads upwards and downwards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -34,7 +34,7 @@ pub struct CompareRecord {
 
 /// A budget beside what was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Budget {
+pub(crate) enum Budget {
     /// At least as good as asked for.
     Met,
     /// Not so good.
@@ -46,7 +46,7 @@ pub enum Budget {
 impl CompareRecord {
     /// Whether a ratio of both servers, `measured`, is at least `budget`.
     #[must_use]
-    pub fn judge(&self, budget: f64, measured: Option<f64>) -> Budget {
+    pub(crate) fn judge(&self, budget: f64, measured: Option<f64>) -> Budget {
         if !super::unequal(&self.a, &self.b).is_empty() {
             return Budget::NotJudged;
         }
@@ -131,7 +131,7 @@ pub struct Ratios {
 
 impl Ratios {
     /// Ratios of the pairs; a pair in which a side was not measured or was zero is left out.
-    pub fn of(pairs: &[SlicePair]) -> Self {
+    pub(crate) fn of(pairs: &[SlicePair]) -> Self {
         let spread = |ratio: &dyn Fn(&SlicePair) -> Option<f64>| {
             Spread::of(&pairs.iter().filter_map(ratio).collect::<Vec<_>>())
         };
@@ -177,7 +177,7 @@ pub struct Spread {
 
 impl Spread {
     /// Spread of the finite values; `None` if there is none. Quantiles interpolate linearly.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().checked_sub(1)?;
@@ -198,7 +198,7 @@ impl Spread {
 
     /// True if even the quartile nearer to 1 lies on the median's side of it: a difference the
     /// spread supports.
-    pub fn excludes_one(&self) -> bool {
+    pub(crate) fn excludes_one(&self) -> bool {
         self.q25 > 1.0 || self.q75 < 1.0
     }
 }
@@ -220,7 +220,7 @@ pub struct MemoryRow {
 
 impl MemoryRow {
     /// Bytes of B over A; `None` if a side is zero.
-    pub fn b_over_a(&self) -> Option<f64> {
+    pub(crate) fn b_over_a(&self) -> Option<f64> {
         divide(Some(self.b_bytes_per_record), Some(self.a_bytes_per_record))
     }
 }

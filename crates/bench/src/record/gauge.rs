@@ -21,7 +21,7 @@ pub struct Gauge {
 
 /// How far the gauges of a run lie apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drift {
+pub(crate) struct Drift {
     /// Gauges taken.
     pub n: usize,
     /// Lowest and highest ceiling.
@@ -33,7 +33,7 @@ pub struct Drift {
 impl Drift {
     /// Of several gauges; `None` of fewer than two, or where one reached nothing.
     #[must_use]
-    pub fn of(gauges: &[Gauge]) -> Option<Drift> {
+    pub(crate) fn of(gauges: &[Gauge]) -> Option<Drift> {
         let ends = |pick: fn(&Gauge) -> f64| {
             let values = gauges.iter().map(pick);
             let least = values.clone().min_by(f64::total_cmp)?;
@@ -49,13 +49,13 @@ impl Drift {
 
     /// Highest by lowest ceiling.
     #[must_use]
-    pub fn ratio(&self) -> f64 {
+    pub(crate) fn ratio(&self) -> f64 {
         self.ceiling_rps[1] / self.ceiling_rps[0]
     }
 
     /// Why the rows of the run may not be set side by side as they are; `None` if the machine stayed the same.
     #[must_use]
-    pub fn doubt(&self) -> Option<String> {
+    pub(crate) fn doubt(&self) -> Option<String> {
         (self.ratio() > DRIFT_MAX).then(|| {
             format!(
                 "the machine was not the same throughout: against a server that does nothing the generator reached {:.0}/s at one time and {:.0}/s at another, {:.2} times as much",

@@ -58,7 +58,7 @@ impl std::error::Error for LatencyError {}
 
 impl LatencySummary {
     /// Summary of a histogram of **nanoseconds**, with the histogram attached; `None` if it is empty.
-    pub fn from_histogram(histogram: &Histogram<u64>) -> Result<Option<Self>, LatencyError> {
+    pub(crate) fn from_histogram(histogram: &Histogram<u64>) -> Result<Option<Self>, LatencyError> {
         let Some(mut summary) = Self::without_histogram(histogram) else {
             return Ok(None);
         };
@@ -67,7 +67,7 @@ impl LatencySummary {
     }
 
     /// Summary of a histogram of **nanoseconds** alone; `None` if it is empty.
-    pub fn without_histogram(histogram: &Histogram<u64>) -> Option<Self> {
+    pub(crate) fn without_histogram(histogram: &Histogram<u64>) -> Option<Self> {
         if histogram.is_empty() {
             return None;
         }
@@ -91,7 +91,7 @@ impl LatencySummary {
     }
 
     /// The attached histogram of nanoseconds; `None` if there is none.
-    pub fn histogram(&self) -> Option<Result<Histogram<u64>, LatencyError>> {
+    pub(crate) fn histogram(&self) -> Option<Result<Histogram<u64>, LatencyError>> {
         self.histogram_ns_base64.as_deref().map(decode)
     }
 }
@@ -114,7 +114,7 @@ pub struct SplitLatency {
 impl LatencySummary {
     /// Keeps `digits` (1 or 2) of the attached histogram instead of three: a fraction of its size. The figures beside it
     /// stay exact. A histogram that cannot be read stays as it is.
-    pub fn coarsen(&mut self, digits: u8) {
+    pub(crate) fn coarsen(&mut self, digits: u8) {
         let Some(Ok(exact)) = self.histogram() else {
             return;
         };
@@ -166,7 +166,7 @@ impl LatencySummary {
 
 impl SplitLatency {
     /// [`LatencySummary::coarsen`] of all.
-    pub fn coarsen(&mut self, digits: u8) {
+    pub(crate) fn coarsen(&mut self, digits: u8) {
         for part in self.summaries_mut() {
             part.coarsen(digits);
         }
@@ -183,7 +183,7 @@ impl SplitLatency {
     }
 
     /// Keeps one histogram of all in place of one of each part.
-    pub fn unite(&mut self) {
+    pub(crate) fn unite(&mut self) {
         if let Some(sum) = self.merged() {
             self.unite_as(&sum);
         }
@@ -203,7 +203,7 @@ impl SplitLatency {
     }
 
     /// Keeps the figures alone.
-    pub fn leave_out_histograms(&mut self) {
+    pub(crate) fn leave_out_histograms(&mut self) {
         for part in self.summaries_mut() {
             part.histogram_ns_base64 = None;
         }
@@ -230,7 +230,7 @@ impl SplitLatency {
     }
 
     /// The histogram of all, from those of the parts or its own; `None` if there are none or they cannot be read.
-    pub fn merged(&self) -> Option<Histogram<u64>> {
+    pub(crate) fn merged(&self) -> Option<Histogram<u64>> {
         let read = |part: &LatencySummary| part.histogram()?.ok();
         let parts = [&self.allow, &self.deny, &self.overdue];
         let parts: Option<Vec<_>> = parts.into_iter().flatten().map(read).collect();

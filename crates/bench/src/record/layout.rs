@@ -16,7 +16,7 @@ struct Layout {
 ///
 /// # Errors
 /// If it is cut off, damaged, of another layout, or says nothing about that.
-pub fn check_layout(text: &str, what: &str) -> Result<(), String> {
+pub(crate) fn check_layout(text: &str, what: &str) -> Result<(), String> {
     let layout: Layout = serde_json::from_str(text).map_err(|error| {
         let how = if error.is_eof() {
             "it ends in the middle"
@@ -40,7 +40,7 @@ impl RunRecord {
     /// The record in the layout of this program. Version 1 left requests without an answer in time out of the response
     /// times, so that no percentile passed the deadline; they count with it here, which is the least that they took.
     #[must_use]
-    pub fn upgraded(mut self) -> RunRecord {
+    pub(crate) fn upgraded(mut self) -> RunRecord {
         if self.schema_version >= SCHEMA_VERSION {
             return self;
         }

@@ -33,7 +33,7 @@ pub enum ErrorVerdict {
 impl ErrorVerdict {
     /// The word in CSV and JSON.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Within => "within",
             Self::OverBeyond => "over-beyond",
@@ -137,31 +137,31 @@ pub struct MitigationRow {
 impl MitigationRow {
     /// Admitted beyond the limits, percent of what they allow.
     #[must_use]
-    pub fn over_percent(&self) -> f64 {
+    pub(crate) fn over_percent(&self) -> f64 {
         super::percent(self.over_admitted, self.allowed_max)
     }
 
     /// The most of that which is stated.
     #[must_use]
-    pub fn stated_over_percent(&self) -> f64 {
+    pub(crate) fn stated_over_percent(&self) -> f64 {
         super::percent(self.stated_over, self.allowed_max)
     }
 
     /// Denied within the limits, percent of what they ask for.
     #[must_use]
-    pub fn under_percent(&self) -> f64 {
+    pub(crate) fn under_percent(&self) -> f64 {
         super::percent(self.under_admitted, self.allowed_min)
     }
 
     /// The most of that which is stated.
     #[must_use]
-    pub fn stated_under_percent(&self) -> f64 {
+    pub(crate) fn stated_under_percent(&self) -> f64 {
         super::percent(self.stated_under, self.allowed_min)
     }
 
     /// CPU time of services and store per answer; `None` if one of them is not known where both are used.
     #[must_use]
-    pub fn cpu_us_per_decision(&self) -> Option<f64> {
+    pub(crate) fn cpu_us_per_decision(&self) -> Option<f64> {
         Some(self.service_cpu_us_per_decision? + self.store_cpu_us_per_decision?)
     }
 

@@ -6,7 +6,7 @@
 
 mod accuracy;
 mod alike;
-pub mod attribution;
+pub(crate) mod attribution;
 pub mod capacity;
 mod compare;
 mod gauge;
@@ -15,47 +15,54 @@ mod layout;
 mod manifest;
 mod mitigation;
 mod overload;
-pub mod paper;
+pub(crate) mod paper;
 pub mod recovery;
-pub mod samples;
+pub(crate) mod samples;
 mod seconds;
 mod settle;
 mod shape;
 mod statistics;
-pub mod status;
+pub(crate) mod status;
 mod time;
-pub mod validity;
+pub(crate) mod validity;
 
 use serde::{Deserialize, Serialize};
 
-pub use accuracy::{Accuracy, AccuracyInput, ExactPart, RetryAfter};
-pub use alike::unequal;
-pub use attribution::Attribution;
-pub use capacity::{CapacityRecord, SearchGoal};
-pub use compare::{
-    Budget, CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread,
+pub use accuracy::Accuracy;
+pub(crate) use accuracy::{AccuracyInput, ExactPart, RetryAfter};
+pub(crate) use alike::unequal;
+pub(crate) use attribution::Attribution;
+pub use capacity::CapacityRecord;
+pub use capacity::SearchGoal;
+pub use compare::CompareRecord;
+pub(crate) use compare::{Budget, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread};
+pub(crate) use gauge::{Drift, Gauge};
+pub(crate) use latency::LatencyError;
+pub use latency::{LatencySummary, SplitLatency};
+pub(crate) use layout::check_layout;
+pub use manifest::{Calibration, Manifest};
+pub(crate) use manifest::{Machine, Pinning, Reused, Tool};
+pub(crate) use mitigation::{AgainstExact, MitigationStart, MitigationsRecord};
+pub use mitigation::{ErrorVerdict, MitigationRow};
+pub(crate) use overload::{OverloadRow, OverloadSide, OverloadStep};
+pub(crate) use paper::PaperRecord;
+pub(crate) use recovery::RecoveryRecord;
+pub(crate) use seconds::{Second, goodput_by_second};
+pub(crate) use shape::{Admit, WarmUp};
+pub(crate) use statistics::{
+    Arm, CellStatistics, ComparisonRecord, ComparisonRow, Difference, Estimate, MetricNoise,
+    PointBasis, RankTest, RateStatistics, STARTS_FOR_A_CLAIM, Starts, TrendChange, TrendRow,
+    TrendsRecord,
 };
-pub use gauge::{Drift, Gauge};
-pub use latency::{LatencyError, LatencySummary, SplitLatency};
-pub use layout::check_layout;
-pub use manifest::{Calibration, Machine, Manifest, Pinning, Reused, Tool};
-pub use mitigation::{
-    AgainstExact, ErrorVerdict, MitigationRow, MitigationStart, MitigationsRecord,
-};
-pub use overload::{OverloadRow, OverloadSide, OverloadStep};
-pub use paper::PaperRecord;
-pub use recovery::RecoveryRecord;
-pub use seconds::{Second, goodput_by_second};
-pub use shape::{Admit, WarmUp};
 pub use statistics::{
-    Arm, CellStatistics, ClaimFloor, ComparisonRecord, ComparisonRow, Difference, Estimate,
-    GateOutcome, GateRecord, Metric, MetricNoise, Noise, NoiseRecord, PointBasis, RankTest,
-    RateStatistics, STARTS_FOR_A_CLAIM, StartSample, Starts, TrendChange, TrendColour, TrendRow,
-    TrendsRecord, Verdict,
+    ClaimFloor, GateOutcome, GateRecord, Metric, Noise, NoiseRecord, StartSample, TrendColour,
+    Verdict,
 };
-pub use status::{Bounds, Label, Level, Measure, Profile, Status};
-pub use time::{directory_stamp, rfc3339_utc};
-pub use validity::{Grade, Validity};
+pub use status::{Bounds, Level, Measure};
+pub use status::{Label, Profile, Status};
+pub(crate) use time::{directory_stamp, rfc3339_utc};
+pub use validity::Grade;
+pub use validity::Validity;
 
 /// Version of the JSON layout; raised when a field changes its meaning or goes away. Older ones are read: see
 /// [`RunRecord::upgraded`].
@@ -107,7 +114,7 @@ pub struct RunRecord {
 impl RunRecord {
     /// Whether anything was measured.
     #[must_use]
-    pub fn has_results(&self) -> bool {
+    pub(crate) fn has_results(&self) -> bool {
         self.cells.iter().any(|cell| {
             !cell.steps.is_empty() || cell.capacity.is_some() || cell.recovery.is_some()
         })
@@ -350,23 +357,23 @@ pub struct Step {
 
 impl Step {
     /// Failed share of the planned requests in percent; 0 if nothing was planned.
-    pub fn fail_percent(&self) -> f64 {
+    pub(crate) fn fail_percent(&self) -> f64 {
         percent(self.failures.total(), self.planned)
     }
 
     /// True if the load was held: every metric Good or at Warning.
-    pub fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         self.status.level <= Level::NearLimit
     }
 
     /// True if the row says something about the target. One that was not held and is invalid does not: the
     /// generator or the machine may have been what failed.
-    pub fn tells(&self) -> bool {
+    pub(crate) fn tells(&self) -> bool {
         self.holds() || self.validity.grade != Grade::Invalid
     }
 
     /// Allowed share of the decisions made in time; `None` without decisions.
-    pub fn admit_ratio(&self) -> Option<f64> {
+    pub(crate) fn admit_ratio(&self) -> Option<f64> {
         let decided = self.allowed.saturating_add(self.denied);
         (decided > 0).then(|| self.allowed as f64 / decided as f64)
     }
@@ -399,7 +406,7 @@ impl Failures {
     }
 
     /// The kinds that occurred, the most frequent first, as `33 timeout, 1 refused`; empty without failures.
-    pub fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         let mut kinds = self.by_kind();
         kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let there = kinds.iter().filter(|(_, count)| *count > 0);
@@ -410,7 +417,7 @@ impl Failures {
     }
 
     /// Every kind with its name, in a fixed order.
-    pub fn by_kind(&self) -> [(&'static str, u64); 6] {
+    pub(crate) fn by_kind(&self) -> [(&'static str, u64); 6] {
         [
             ("timeout", self.timeout),
             ("refused", self.refused),
@@ -422,7 +429,7 @@ impl Failures {
     }
 
     /// Adds those of another row.
-    pub fn add(&mut self, other: &Failures) {
+    pub(crate) fn add(&mut self, other: &Failures) {
         for (sum, more) in [
             (&mut self.timeout, other.timeout),
             (&mut self.refused, other.refused),
@@ -436,7 +443,7 @@ impl Failures {
     }
 
     /// Counts the errors that were answered as those of a service.
-    pub fn of_a_service(&mut self) {
+    pub(crate) fn of_a_service(&mut self) {
         self.limiter_error += std::mem::take(&mut self.store_error);
     }
 

@@ -65,7 +65,7 @@ const LAG_DIVISOR: f64 = 4.0;
 impl OverloadSide {
     /// Highest goodput of any step up to the capacity; `None` if nothing was answered in time there.
     #[must_use]
-    pub fn peak_rps(&self) -> Option<f64> {
+    pub(crate) fn peak_rps(&self) -> Option<f64> {
         let below = self.steps.iter().filter(|step| step.load <= 1.0);
         let peak = below.map(|step| step.goodput_rps).reduce(f64::max)?;
         (peak > 0.0).then_some(peak)
@@ -73,13 +73,13 @@ impl OverloadSide {
 
     /// Goodput at `load` over the peak.
     #[must_use]
-    pub fn over_peak(&self, load: f64) -> Option<f64> {
+    pub(crate) fn over_peak(&self, load: f64) -> Option<f64> {
         Some(self.at(load)?.goodput_rps / self.peak_rps()?)
     }
 
     /// The step at `load`.
     #[must_use]
-    pub fn at(&self, load: f64) -> Option<&OverloadStep> {
+    pub(crate) fn at(&self, load: f64) -> Option<&OverloadStep> {
         self.steps.iter().find(|step| step.load == load)
     }
 }
@@ -87,13 +87,13 @@ impl OverloadSide {
 impl OverloadStep {
     /// 99th percentile of the decisions.
     #[must_use]
-    pub fn p99_of_decisions_ms(&self) -> Option<f64> {
+    pub(crate) fn p99_of_decisions_ms(&self) -> Option<f64> {
         self.decided_p99_ms.or(self.latency_p99_ms)
     }
 
     /// Whether the generator could not keep up, so that it measured itself.
     #[must_use]
-    pub fn is_late(&self, deadline_ms: f64) -> bool {
+    pub(crate) fn is_late(&self, deadline_ms: f64) -> bool {
         let most = deadline_ms / LAG_DIVISOR;
         self.generator_lag_p99_ms.is_some_and(|lag| lag > most)
     }
@@ -102,7 +102,7 @@ impl OverloadStep {
 impl OverloadRow {
     /// Whether the generator could not keep up with `step`.
     #[must_use]
-    pub fn is_invalid(&self, step: &OverloadStep) -> bool {
+    pub(crate) fn is_invalid(&self, step: &OverloadStep) -> bool {
         step.is_late(self.deadline_ms)
     }
 
@@ -110,7 +110,7 @@ impl OverloadRow {
     /// without a budget, without such a step, or
     /// where the generator could not keep up.
     #[must_use]
-    pub fn is_met(&self) -> Option<bool> {
+    pub(crate) fn is_met(&self) -> Option<bool> {
         let budget = self.budget_a?;
         let mut past = self
             .a

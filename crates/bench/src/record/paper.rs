@@ -88,7 +88,7 @@ pub struct PaperFigures {
 impl PaperFigures {
     /// Requests in flight on average, by Little's law from what is printed: answers per second times their mean latency.
     #[must_use]
-    pub fn in_flight(&self) -> Option<f64> {
+    pub(crate) fn in_flight(&self) -> Option<f64> {
         Some(self.actual_rps? * self.mean_ms? / 1e3)
     }
 }
@@ -111,7 +111,7 @@ pub enum Colour {
 impl Colour {
     /// The study's word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Good => "Good",
             Self::Warning => "Warning",
@@ -132,7 +132,7 @@ pub struct Judgement {
 impl Judgement {
     /// As printed in tables, e.g. `Warning (avg, p95)`.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         if self.metrics.is_empty() {
             self.colour.word().to_owned()
         } else {

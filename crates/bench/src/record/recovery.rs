@@ -26,7 +26,7 @@ pub struct RecoveryRecord {
 impl RecoveryRecord {
     /// Which variant was hardest on the system: one from which it did not come back, of these the one with most retries.
     #[must_use]
-    pub fn hardest(&self) -> Option<usize> {
+    pub(crate) fn hardest(&self) -> Option<usize> {
         let variants = self.variants.iter().enumerate();
         let hardest = variants.max_by_key(|(_, variant)| {
             let metastable = variant.verdict == RecoveryVerdict::Metastable;
@@ -43,7 +43,7 @@ impl RecoveryRecord {
 }
 
 /// Length of the good stretch that counts as recovered, unless another is asked for.
-pub const GOOD_STRETCH_S: f64 = 10.0;
+pub(crate) const GOOD_STRETCH_S: f64 = 10.0;
 
 /// Records of before this could be chosen.
 fn usual_stretch() -> f64 {
@@ -178,26 +178,13 @@ pub enum RecoveryVerdict {
 impl RecoveryVerdict {
     /// Whether the system was well after the overload.
     #[must_use]
-    pub fn healed(self) -> bool {
+    pub(crate) fn healed(self) -> bool {
         matches!(self, Self::Recovered | Self::Unharmed)
     }
 
     /// Whether it was seen not to come back, whoever kept it down.
     #[must_use]
-    pub fn stayed_down(self) -> bool {
+    pub(crate) fn stayed_down(self) -> bool {
         matches!(self, Self::Metastable | Self::GeneratorLimited)
-    }
-
-    /// The words printed in tables.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Recovered => "recovered",
-            Self::Metastable => "did not recover (metastable)",
-            Self::GeneratorLimited => "not judged: the generator was at its limit",
-            Self::Unharmed => "not harmed by the overload",
-            Self::NotHealthyBefore => "not healthy before the overload",
-            Self::Unfinished => "ended too early to tell",
-        }
     }
 }

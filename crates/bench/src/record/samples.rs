@@ -24,13 +24,13 @@ const MAGIC: &[u8] = b"TGRAW 1\n";
 /// Longest JSON of a block.
 const ABOUT_MAX: u64 = 64 << 10;
 /// Most bytes of samples in a block.
-pub const BLOCK_MAX: usize = 16 << 20;
+pub(crate) const BLOCK_MAX: usize = 16 << 20;
 /// Most bytes of one sample: a tag and five varints.
-pub const SAMPLE_MAX: usize = 1 + 5 * 10;
+pub(crate) const SAMPLE_MAX: usize = 1 + 5 * 10;
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Admitted, in time or late.
     Allowed,
     /// Denied, in time or late.
@@ -59,7 +59,7 @@ const AGAIN: u8 = 8;
 impl Outcome {
     /// As it stands in tables.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Outcome::Allowed => "allowed",
             Outcome::Denied => "denied",
@@ -77,7 +77,7 @@ impl Outcome {
 
 /// One request. Times are nanoseconds from the begin of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// When its first attempt was due.
     pub first_ns: u64,
     /// When this attempt was due.
@@ -94,7 +94,7 @@ pub struct Sample {
 
 /// Which step samples belong to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct About {
+pub(crate) struct About {
     /// Name of the target.
     pub target: String,
     /// Name of the scenario.
@@ -126,7 +126,7 @@ pub struct Kept {
 }
 
 /// Appends `sample`; `before_ns` is the due time of the one before, 0 for the first.
-pub fn put(out: &mut Vec<u8>, sample: &Sample, before_ns: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, sample: &Sample, before_ns: u64) {
     let again = sample.first_ns != sample.due_ns;
     out.push(sample.outcome as u8 + if again { AGAIN } else { 0 });
     let step = sample.due_ns.wrapping_sub(before_ns) as i64;
@@ -145,7 +145,7 @@ pub fn put(out: &mut Vec<u8>, sample: &Sample, before_ns: u64) {
 }
 
 /// Takes the first sample off `bytes`. `None` if they end before it does, or are none.
-pub fn take(bytes: &mut &[u8], before_ns: u64) -> Option<Sample> {
+pub(crate) fn take(bytes: &mut &[u8], before_ns: u64) -> Option<Sample> {
     let mut rest = *bytes;
     let (tag, after) = rest.split_first()?;
     rest = after;
@@ -199,14 +199,14 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
 
 /// The file of a run, which its starts share. After a failure nothing more is written.
 #[derive(Clone, Debug)]
-pub struct SampleFile(Arc<Mutex<Option<File>>>);
+pub(crate) struct SampleFile(Arc<Mutex<Option<File>>>);
 
 impl SampleFile {
     /// Begins the empty `file`.
     ///
     /// # Errors
     /// If it cannot be written to.
-    pub fn begin(mut file: File) -> io::Result<SampleFile> {
+    pub(crate) fn begin(mut file: File) -> io::Result<SampleFile> {
         file.write_all(MAGIC)?;
         Ok(SampleFile(Arc::new(Mutex::new(Some(file)))))
     }
@@ -215,7 +215,7 @@ impl SampleFile {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn append(&self, about: &About, samples: &[u8]) -> io::Result<bool> {
+    pub(crate) fn append(&self, about: &About, samples: &[u8]) -> io::Result<bool> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = held.as_mut() else {
             return Ok(false);
@@ -244,13 +244,13 @@ fn write_block(out: &mut impl Write, about: &About, samples: &[u8]) -> io::Resul
 
 /// Reads a file block by block.
 #[derive(Debug)]
-pub struct Reader<R> {
+pub(crate) struct Reader<R> {
     input: R,
 }
 
 /// The samples of one step.
 #[derive(Debug)]
-pub struct Block {
+pub(crate) struct Block {
     /// Which step.
     pub about: About,
     /// The samples.
@@ -264,7 +264,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// If it does not begin as such a file does.
-    pub fn new(mut input: R) -> io::Result<Reader<R>> {
+    pub(crate) fn new(mut input: R) -> io::Result<Reader<R>> {
         let mut magic = [0; MAGIC.len()];
         let read = input.read_exact(&mut magic);
         if read.is_err() || magic != MAGIC {
@@ -277,7 +277,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// If the file cannot be read, or ends within the words of a block.
-    pub fn next_block(&mut self) -> io::Result<Option<Block>> {
+    pub(crate) fn next_block(&mut self) -> io::Result<Option<Block>> {
         let cut = || io::Error::other("it ends, or is damaged, between two steps");
         let Some(length) = self.varint()? else {
             return Ok(None);

@@ -50,7 +50,7 @@ impl Second {
     ///
     /// # Errors
     /// If the histogram cannot be written, which does not happen with the generator's bounds.
-    pub fn set_latencies(&mut self, histogram: &Histogram<u64>) -> Result<(), LatencyError> {
+    pub(crate) fn set_latencies(&mut self, histogram: &Histogram<u64>) -> Result<(), LatencyError> {
         if histogram.is_empty() {
             return Ok(());
         }
@@ -64,13 +64,13 @@ impl Second {
 
     /// The attached histogram; `None` if there is none or it cannot be read.
     #[must_use]
-    pub fn histogram(&self) -> Option<Histogram<u64>> {
+    pub(crate) fn histogram(&self) -> Option<Histogram<u64>> {
         decode(self.response_ns_base64.as_deref()?).ok()
     }
 
     /// `good` per second; `None` for a bucket without length.
     #[must_use]
-    pub fn goodput_rps(&self) -> Option<f64> {
+    pub(crate) fn goodput_rps(&self) -> Option<f64> {
         (self.length_s > 0.0).then(|| self.good as f64 / self.length_s)
     }
 }
@@ -82,7 +82,7 @@ const EVEN_MIN: usize = 3;
 
 /// Least, median and most good answers per second over the whole seconds; `None` with fewer than three of them.
 #[must_use]
-pub fn goodput_by_second(seconds: &[Second]) -> Option<[f64; 3]> {
+pub(crate) fn goodput_by_second(seconds: &[Second]) -> Option<[f64; 3]> {
     let whole = seconds.iter().filter(|second| second.length_s >= WHOLE_S);
     let mut rates: Vec<f64> = whole
         .map(|second| second.good as f64 / second.length_s)

@@ -25,7 +25,7 @@ impl RunRecord {
     }
 
     /// Computes the grade of the run, by what its cells hold.
-    pub fn judge(&mut self) {
+    pub(crate) fn judge(&mut self) {
         self.validity = of_cells(&self.cells);
         let measured = self.cells.iter().any(Cell::is_measured);
         if !measured {
@@ -59,14 +59,14 @@ const NOTHING: &str = "nothing was measured";
 impl Cell {
     /// Whether a search with repeated trials looked for its capacity.
     #[must_use]
-    pub fn is_searched(&self) -> bool {
+    pub(crate) fn is_searched(&self) -> bool {
         let found = self.capacity.as_ref();
         found.is_some_and(|found| found.source == CapacitySource::Search)
     }
 
     /// Whether anything was found out about it.
     #[must_use]
-    pub fn is_measured(&self) -> bool {
+    pub(crate) fn is_measured(&self) -> bool {
         let tried = |found: &super::CapacityRecord| !found.trials.is_empty();
         let ran = |found: &super::RecoveryRecord| !found.variants.is_empty();
         !self.steps.is_empty()
@@ -76,13 +76,13 @@ impl Cell {
 
     /// Starts that measured it.
     #[must_use]
-    pub fn starts(&self) -> u32 {
+    pub(crate) fn starts(&self) -> u32 {
         let statistics = self.statistics.as_ref();
         statistics.map_or(1, |found| found.starts)
     }
 
     /// The rows in order of rising load.
-    pub fn by_load(&self) -> Vec<&Step> {
+    pub(crate) fn by_load(&self) -> Vec<&Step> {
         let mut steps: Vec<&Step> = self.steps.iter().collect();
         steps.sort_by(|a, b| a.target_rps.total_cmp(&b.target_rps));
         steps
@@ -90,7 +90,7 @@ impl Cell {
 
     /// Length of each row in one start, in the order of the rows: a row of several starts is as long as all of them
     /// together.
-    pub fn lengths_s(&self) -> impl Iterator<Item = f64> + '_ {
+    pub(crate) fn lengths_s(&self) -> impl Iterator<Item = f64> + '_ {
         let starts = |at: usize| {
             let rate = self.statistics.as_ref()?.rates.get(at)?;
             Some(rate.starts.len().max(1))
@@ -100,7 +100,7 @@ impl Cell {
     }
 
     /// `target · operation · scenario`, as reports name the cell.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         format!(
             "{} · {} · {}",
             self.target, self.operation.title, self.scenario.title
@@ -140,7 +140,7 @@ impl Cell {
     /// search, recoveries, and the rows up to the first that did not hold. If that row is spoiled, the limit may lie higher
     /// than the findings say, but what was held was held. Rows further past the limit may exceed the generator without harm.
     #[must_use]
-    pub fn validity(&self) -> Validity {
+    pub(crate) fn validity(&self) -> Validity {
         let mut validity = Validity::default();
         if let Some(capacity) = &self.capacity {
             let found = capacity.deciding();

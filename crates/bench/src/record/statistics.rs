@@ -9,7 +9,7 @@ use super::{Grade, Level, Machine, SplitLatency};
 
 /// Fewest starts per side from which a difference may be claimed. With three against three the smallest
 /// two-sided p of a Mann-Whitney test is 0.10.
-pub const STARTS_FOR_A_CLAIM: u32 = 5;
+pub(crate) const STARTS_FOR_A_CLAIM: u32 = 5;
 
 /// How often and in which order the targets were started anew.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ impl Metric {
 
     /// Short name for tables and the command line.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::GoodputRps => "goodput",
             Self::P50Us => "p50",
@@ -145,7 +145,7 @@ impl Metric {
 
     /// Unit of its values.
     #[must_use]
-    pub fn unit(self) -> &'static str {
+    pub(crate) fn unit(self) -> &'static str {
         match self {
             Self::GoodputRps | Self::HeldRps => "/s",
             Self::P50Us | Self::P99Us => "µs",
@@ -155,19 +155,19 @@ impl Metric {
 
     /// Whether a larger value is the better one.
     #[must_use]
-    pub fn more_is_better(self) -> bool {
+    pub(crate) fn more_is_better(self) -> bool {
         matches!(self, Self::GoodputRps | Self::HeldRps)
     }
 
     /// The metric of that short name.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Metric> {
+    pub(crate) fn from_name(name: &str) -> Option<Metric> {
         Self::ALL.into_iter().find(|metric| metric.name() == name)
     }
 
     /// Its value in one start at one load; `None` for what only a search has.
     #[must_use]
-    pub fn of(self, sample: &StartSample) -> Option<f64> {
+    pub(crate) fn of(self, sample: &StartSample) -> Option<f64> {
         match self {
             Self::GoodputRps => Some(sample.goodput_rps),
             Self::P50Us => sample.p50_us,
@@ -233,7 +233,7 @@ pub struct ClaimFloor {
 impl ClaimFloor {
     /// Smallest claimable difference of `metric`, percent.
     #[must_use]
-    pub fn of(&self, metric: Metric) -> f64 {
+    pub(crate) fn of(&self, metric: Metric) -> f64 {
         let own = self.by_metric.iter().find(|(of, _)| *of == metric);
         own.map_or(self.percent, |(_, percent)| percent.max(self.percent))
     }
@@ -321,7 +321,7 @@ pub enum Verdict {
 impl Verdict {
     /// The word printed in tables.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Better => "better",
             Self::Worse => "worse",
@@ -439,7 +439,7 @@ pub enum Noise {
 impl Noise {
     /// The word printed in tables.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
             Self::Stable => "stable",
@@ -523,16 +523,4 @@ pub struct MetricNoise {
     pub smallest_claimable_percent: f64,
 }
 
-impl RateStatistics {
-    /// The estimate of `metric`.
-    #[must_use]
-    pub fn estimate(&self, metric: Metric) -> Option<&Estimate> {
-        match metric {
-            Metric::GoodputRps => self.goodput_rps.as_ref(),
-            Metric::P50Us => self.p50_us.as_ref(),
-            Metric::P99Us => self.p99_us.as_ref(),
-            Metric::ServerCpuUsPerOp => self.server_cpu_us_per_op.as_ref(),
-            Metric::HeldRps => None,
-        }
-    }
-}
+impl RateStatistics {}

@@ -33,7 +33,7 @@ pub enum Level {
 
 impl Level {
     /// The word printed in tables.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::NearLimit => "near-limit",
@@ -44,7 +44,7 @@ impl Level {
     }
 
     /// The sign of the study.
-    pub fn icon(self) -> &'static str {
+    pub(crate) fn icon(self) -> &'static str {
         match self {
             Self::Ok => "✓",
             Self::NearLimit => "⚡",
@@ -55,7 +55,7 @@ impl Level {
     }
 
     /// The sign where only ASCII can be shown.
-    pub fn ascii_icon(self) -> &'static str {
+    pub(crate) fn ascii_icon(self) -> &'static str {
         match self {
             Self::Ok => "+",
             Self::NearLimit => "~",
@@ -93,7 +93,7 @@ pub enum Label {
 
 impl Label {
     /// The words printed in tables.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Excellent => "Excellent",
             Self::Good => "Good",
@@ -192,7 +192,7 @@ impl Profile {
     }
 
     /// The profile of a name; `None` if there is none.
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "bench" => Some(Self::bench()),
             "store" => Some(Self::store()),
@@ -226,7 +226,7 @@ pub struct Measure {
 
 impl Measure {
     /// The measure of a step, with latencies from the intended time.
-    pub fn of(step: &Step) -> Self {
+    pub(crate) fn of(step: &Step) -> Self {
         let all = step.response.all.as_ref();
         Self {
             target_rps: step.target_rps,
@@ -239,7 +239,7 @@ impl Measure {
     }
 
     /// Goodput in percent of the offered load; 100 if nothing was offered.
-    pub fn goodput_percent(&self) -> f64 {
+    pub(crate) fn goodput_percent(&self) -> f64 {
         if self.target_rps > 0.0 {
             self.goodput_rps / self.target_rps * 100.0
         } else {
@@ -249,7 +249,7 @@ impl Measure {
 }
 
 /// The level of a row. Rules, first match wins: collapsed, failed, then the worst single metric.
-pub fn level(profile: &Profile, measure: &Measure) -> Status {
+pub(crate) fn level(profile: &Profile, measure: &Measure) -> Status {
     let goodput = measure.goodput_percent();
     let at = |level, rule: String| Status { level, rule };
     if goodput < COLLAPSED_BELOW_PERCENT {
@@ -304,7 +304,7 @@ pub fn level(profile: &Profile, measure: &Measure) -> Status {
 
 /// Sets level and label of every row of a ladder. Of rows that several starts measured, `starts` has what each of them
 /// showed, in the order of the rows.
-pub fn classify(profile: &Profile, steps: &mut [Step], starts: &[RateStatistics]) {
+pub(crate) fn classify(profile: &Profile, steps: &mut [Step], starts: &[RateStatistics]) {
     for (at, step) in steps.iter_mut().enumerate() {
         let measure = Measure::of(step);
         let whole = level(profile, &measure);
@@ -342,7 +342,7 @@ fn of_starts(found: &RateStatistics, whole: Status) -> Status {
 /// Makes no row a stable limit that did not hold, as [`classify`] does with the rows of the study, which looks at failures
 /// alone. `found_rps` is what a search with repeated trials found held, and too much above it: single rows do not
 /// contradict it, so the limit is the last row up to it that held without failures.
-pub fn limit_to_held(profile: &Profile, steps: &mut [Step], found_rps: Option<f64>) {
+pub(crate) fn limit_to_held(profile: &Profile, steps: &mut [Step], found_rps: Option<f64>) {
     let mut named = None;
     for step in steps
         .iter_mut()

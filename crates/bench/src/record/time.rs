@@ -1,13 +1,13 @@
 //! Calendar texts of a Unix time. Pure: the caller reads the clock.
 
 /// `2026-11-21T03:15:00Z`.
-pub fn rfc3339_utc(unix_s: i64) -> String {
+pub(crate) fn rfc3339_utc(unix_s: i64) -> String {
     let (year, month, day, [hour, minute, second]) = civil(unix_s);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 /// `20261121_031500`: the name of a run's directory.
-pub fn directory_stamp(unix_s: i64) -> String {
+pub(crate) fn directory_stamp(unix_s: i64) -> String {
     let (year, month, day, [hour, minute, second]) = civil(unix_s);
     format!("{year:04}{month:02}{day:02}_{hour:02}{minute:02}{second:02}")
 }

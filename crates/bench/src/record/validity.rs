@@ -3,26 +3,26 @@
 use serde::{Deserialize, Serialize};
 
 /// Least share of the planned requests that must have been sent for a valid step, percent.
-pub const SENT_PERCENT_MIN: f64 = 99.5;
+pub(crate) const SENT_PERCENT_MIN: f64 = 99.5;
 /// Below this share a valid step becomes indicative, percent: half the allowed shortfall.
-pub const SENT_PERCENT_INDICATIVE: f64 = 99.75;
+pub(crate) const SENT_PERCENT_INDICATIVE: f64 = 99.75;
 /// Send lag (P99) that is always tolerated.
-pub const LAG_P99_FLOOR_US: f64 = 1_000.0;
+pub(crate) const LAG_P99_FLOOR_US: f64 = 1_000.0;
 /// Send lag (P99) tolerated as a share of the response P99.
-pub const LAG_OF_P99: f64 = 0.10;
+pub(crate) const LAG_OF_P99: f64 = 0.10;
 /// Generator CPU above which the generator, not the target, may be what was measured.
-pub const GENERATOR_CPU_PERCENT_MAX: f64 = 90.0;
+pub(crate) const GENERATOR_CPU_PERCENT_MAX: f64 = 90.0;
 /// Generator CPU above which a step is indicative. Higher than half the limit: up to here the
 /// send lag shows directly whether the generator kept its schedule.
-pub const GENERATOR_CPU_PERCENT_INDICATIVE: f64 = 75.0;
+pub(crate) const GENERATOR_CPU_PERCENT_INDICATIVE: f64 = 75.0;
 /// Time the generator's thread waited for a core, percent of the step.
-pub const RUN_QUEUE_WAIT_PERCENT_MAX: f64 = 5.0;
+pub(crate) const RUN_QUEUE_WAIT_PERCENT_MAX: f64 = 5.0;
 /// Time stolen by the hypervisor, percent.
-pub const STEAL_PERCENT_MAX: f64 = 2.0;
+pub(crate) const STEAL_PERCENT_MAX: f64 = 2.0;
 /// Calibrated ceiling over offered load below which a step is indicative.
-pub const HEADROOM_MIN: f64 = 1.5;
+pub(crate) const HEADROOM_MIN: f64 = 1.5;
 /// Fewest answers from which a 99th percentile means anything.
-pub const ANSWERS_MIN: u64 = 1_000;
+pub(crate) const ANSWERS_MIN: u64 = 1_000;
 
 /// How far a result may be believed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub enum Grade {
 
 impl Grade {
     /// The word printed in tables.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Valid => "valid",
             Self::Indicative => "indicative",
@@ -48,7 +48,7 @@ impl Grade {
     }
 
     /// The grade of a figure that several measurements decide, such as a median: less than half of them may be spoiled.
-    pub fn of_several(grades: impl Iterator<Item = Grade>) -> Grade {
+    pub(crate) fn of_several(grades: impl Iterator<Item = Grade>) -> Grade {
         let (mut of, mut invalid, mut doubtful) = (0, 0, 0);
         for grade in grades {
             of += 1;
@@ -89,7 +89,7 @@ impl Validity {
 
     /// Takes over why the first load that was not held is doubtful. What was held below it was held all the same; how
     /// much more would have been stays open.
-    pub fn leave_open(&mut self, load_rps: f64, why: &str) {
+    pub(crate) fn leave_open(&mut self, load_rps: f64, why: &str) {
         let text = format!(
             "the limit may lie higher, because at {load_rps:.0}/s, the first load that was not held, {why}"
         );
@@ -97,7 +97,7 @@ impl Validity {
     }
 
     /// Takes over the grade and reasons of a part, each reason with the part's name in front.
-    pub fn absorb(&mut self, part: &str, other: &Validity) {
+    pub(crate) fn absorb(&mut self, part: &str, other: &Validity) {
         self.grade = self.grade.max(other.grade);
         for reason in &other.reasons {
             self.lower(other.grade, format!("{part}: {reason}"));
@@ -107,7 +107,7 @@ impl Validity {
 
 /// What the rules look at. `None` is "not measured here" and breaks no rule.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Evidence {
+pub(crate) struct Evidence {
     /// Requests the schedule held.
     pub planned: u64,
     /// Requests written in time by the generator.
@@ -141,7 +141,7 @@ pub struct Evidence {
 }
 
 /// Grades a step.
-pub fn judge(evidence: &Evidence) -> Validity {
+pub(crate) fn judge(evidence: &Evidence) -> Validity {
     let mut validity = Validity::default();
     if !evidence.target_saturated {
         judge_schedule(evidence, &mut validity);

@@ -7,7 +7,7 @@ use super::words;
 use crate::record::Step;
 
 /// Bottleneck and cost of the first row of a ladder that did not hold, or of its last row; `None` if nothing was watched.
-pub fn limit_line(steps: &[Step], lang: Lang) -> Option<String> {
+pub(crate) fn limit_line(steps: &[Step], lang: Lang) -> Option<String> {
     let step = steps
         .iter()
         .find(|step| !step.holds())

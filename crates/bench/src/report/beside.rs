@@ -151,7 +151,7 @@ const COLUMNS: [&str; 15] = [
 ];
 
 /// `paper.csv`: one line per row of the study and system of ours; what a side does not state is empty.
-pub fn csv(record: &PaperRecord) -> String {
+pub(crate) fn csv(record: &PaperRecord) -> String {
     let mut out = line(COLUMNS.iter().map(|column| (*column).to_owned()));
     for table in &record.tables {
         for row in &table.rows {

@@ -16,7 +16,7 @@ use crate::record::{Cell, Grade, SearchGoal};
 
 /// Intervals, zones, retention and hysteresis of a cell in a few lines; empty if nothing is known.
 #[must_use]
-pub fn capacity_lines(style: TextStyle, cell: &Cell) -> String {
+pub(crate) fn capacity_lines(style: TextStyle, cell: &Cell) -> String {
     let (Some(found), lang) = (&cell.capacity, style.lang) else {
         return String::new();
     };
@@ -49,7 +49,7 @@ pub fn capacity_lines(style: TextStyle, cell: &Cell) -> String {
 
 /// Verdicts of a recovery run in a few lines; empty if there was none.
 #[must_use]
-pub fn recovery_lines(style: TextStyle, cell: &Cell) -> String {
+pub(crate) fn recovery_lines(style: TextStyle, cell: &Cell) -> String {
     indented(style, &recovery(cell, style.lang))
 }
 
@@ -113,7 +113,7 @@ pub(super) fn healing(found: &CapacityRecord, lang: Lang) -> Option<String> {
 
 /// What is safe in the light of what earlier recoveries found, for the terminal; empty where these say nothing.
 #[must_use]
-pub fn healing_line(style: TextStyle, cell: &Cell) -> String {
+pub(crate) fn healing_line(style: TextStyle, cell: &Cell) -> String {
     let known = cell.capacity.as_ref().filter(|found| {
         let zones = found.zones.as_ref();
         zones.is_some_and(|zones| zones.healing.is_some())

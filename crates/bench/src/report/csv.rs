@@ -17,8 +17,8 @@ use crate::record::attribution::Role;
 use crate::record::{Cell, CompareRecord, RunRecord, Spread, Step};
 
 pub(super) use beside::{comparison, trends};
-pub use rows::rows;
-pub use samples::{write_samples, write_samples_head};
+pub(crate) use rows::rows;
+pub(crate) use samples::{write_samples, write_samples_head};
 
 /// Columns of [`summary`], in order.
 const COLUMNS: &[&str] = &[
@@ -66,7 +66,7 @@ const COLUMNS: &[&str] = &[
 ];
 
 /// The rows of a run.
-pub fn summary(record: &RunRecord) -> String {
+pub(crate) fn summary(record: &RunRecord) -> String {
     let mut out = line(COLUMNS.iter().map(|column| (*column).to_owned()));
     let scenarios = scenarios(record);
     for cell in &record.cells {
@@ -161,7 +161,7 @@ fn store_cpu(step: &Step) -> Option<f64> {
 }
 
 /// The ratios of a paired comparison, one line per load.
-pub fn compare(record: &CompareRecord) -> String {
+pub(crate) fn compare(record: &CompareRecord) -> String {
     let mut heads = vec!["Row", "A", "B", "Connections", "PipelineDepth"]
         .into_iter()
         .map(str::to_owned)

@@ -15,7 +15,7 @@ const WORDS: &str = "main { padding-bottom: 40px; } main > h1:first-child { marg
 
 /// `markdown` as a page. Markup of HTML in it stays text: names of targets and runs come from outside.
 #[must_use]
-pub fn document(markdown: &str, lang: Lang) -> String {
+pub(crate) fn document(markdown: &str, lang: Lang) -> String {
     drawn(markdown, &[], lang)
 }
 

@@ -51,7 +51,8 @@ impl WriteError {
     }
 
     /// The files that could not be written.
-    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+    #[cfg(test)]
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.failed.iter().map(|(path, _)| path.as_path())
     }
 }
@@ -71,7 +72,7 @@ impl std::error::Error for WriteError {}
 impl RunDirectory {
     /// Makes `root/YYYYMMDD_HHMMSS` for a run that started at `unix_s` (UTC); a second run of the same
     /// second gets `_2` at the end.
-    pub fn create(root: &Path, unix_s: i64) -> Result<Self, WriteError> {
+    pub(crate) fn create(root: &Path, unix_s: i64) -> Result<Self, WriteError> {
         fs::create_dir_all(root).map_err(|error| {
             if root.exists() && !root.is_dir() {
                 return WriteError::one(root, &"it is a file, and results need a folder");
@@ -104,17 +105,17 @@ impl RunDirectory {
     }
 
     /// Where the files go.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The log of the run; the caller writes it while the run goes on.
-    pub fn log_path(&self) -> PathBuf {
+    pub(crate) fn log_path(&self) -> PathBuf {
         self.path.join(LOG)
     }
 
     /// Makes the file of single requests.
-    pub fn begin_samples(&self) -> Result<SampleFile, WriteError> {
+    pub(crate) fn begin_samples(&self) -> Result<SampleFile, WriteError> {
         let path = self.path.join(SAMPLES);
         File::create(&path)
             .and_then(SampleFile::begin)
@@ -122,7 +123,7 @@ impl RunDirectory {
     }
 
     /// Keeps what is measured so far as `results.json`, so that a crash later loses nothing.
-    pub fn checkpoint(&self, record: &RunRecord) -> Result<(), WriteError> {
+    pub(crate) fn checkpoint(&self, record: &RunRecord) -> Result<(), WriteError> {
         let mut writer = Writer::new(&self.path);
         writer.json("results.json", record);
         writer.finish().map(drop)
@@ -130,12 +131,12 @@ impl RunDirectory {
 
     /// Writes `results.json`, `summary.csv`, `rows.csv`, `README.md` and `report.html`, in that order, points `latest`
     /// here, and lists the run in `index.html` beside its folder. A file that fails does not keep the others from being written.
-    pub fn write_run(&self, record: &RunRecord) -> Result<(), WriteError> {
+    pub(crate) fn write_run(&self, record: &RunRecord) -> Result<(), WriteError> {
         self.write_run_as(record, Lang::En)
     }
 
     /// The same with texts in `lang`.
-    pub fn write_run_as(&self, record: &RunRecord, lang: Lang) -> Result<(), WriteError> {
+    pub(crate) fn write_run_as(&self, record: &RunRecord, lang: Lang) -> Result<(), WriteError> {
         let mut writer = Writer::new(&self.path);
         writer.json("results.json", record);
         writer.json("manifest.json", &record.manifest);
@@ -161,7 +162,7 @@ impl RunDirectory {
     }
 
     /// Lists the run in `index.html` beside its folder; for a run whose files are there.
-    pub fn list(&self, record: &RunRecord, lang: Lang) -> Result<(), WriteError> {
+    pub(crate) fn list(&self, record: &RunRecord, lang: Lang) -> Result<(), WriteError> {
         let mut writer = Writer::new(&self.path);
         writer.list(&Overview::of_run(record, lang), lang);
         writer.finish().map(drop)
@@ -185,7 +186,11 @@ impl RunDirectory {
     /// Writes what stands beside the run to `compare/`: the comparison with other runs as `comparison_summary.csv` and
     /// `index.html`, the course over runs as `performance_trends.csv` and `trends.html`, as ratelimit_bench calls them. Returns
     /// the names of the files.
-    pub fn write_beside(&self, beside: &Beside, lang: Lang) -> Result<Vec<String>, WriteError> {
+    pub(crate) fn write_beside(
+        &self,
+        beside: &Beside,
+        lang: Lang,
+    ) -> Result<Vec<String>, WriteError> {
         const FOLDER: &str = "compare";
         let mut writer = Writer::new(&self.path);
         if beside.comparison.is_none() && beside.trends.is_none() {
@@ -217,7 +222,7 @@ impl RunDirectory {
     }
 
     /// Writes the rows as ratelimit_bench does to `path`: one object, or a list where there are several.
-    pub fn write_rows_to(record: &RunRecord, path: &Path) -> Result<(), WriteError> {
+    pub(crate) fn write_rows_to(record: &RunRecord, path: &Path) -> Result<(), WriteError> {
         let mut rows: Vec<serde_json::Value> = ratelimit_bench::files(record)
             .into_iter()
             .map(|file| file.content)
@@ -231,7 +236,11 @@ impl RunDirectory {
     }
 
     /// Writes a paired comparison in all of its forms, and points `latest` here.
-    pub fn write_compare(&self, record: &CompareRecord, lang: Lang) -> Result<(), WriteError> {
+    pub(crate) fn write_compare(
+        &self,
+        record: &CompareRecord,
+        lang: Lang,
+    ) -> Result<(), WriteError> {
         let forms = [Format::Json, Format::Csv, Format::Markdown, Format::Html];
         let mut writer = Writer::new(&self.path);
         writer.comparison(record, &forms, lang);
@@ -242,7 +251,7 @@ impl RunDirectory {
 
     /// Writes a paired comparison in those of `formats` that it has: JSON, CSV, Markdown, HTML. Returns the names of the
     /// files.
-    pub fn write_compare_formats(
+    pub(crate) fn write_compare_formats(
         &self,
         record: &CompareRecord,
         formats: &[Format],
@@ -289,7 +298,7 @@ pub enum Format {
 
 impl Format {
     /// Every single form.
-    pub const EACH: [Format; 10] = [
+    pub(crate) const EACH: [Format; 10] = [
         Format::Html,
         Format::Markdown,
         Format::Csv,
@@ -315,7 +324,7 @@ pub struct Rendering {
 }
 
 /// Reads a paired comparison: its folder, or its `COMPARE_RECORD`.
-pub fn read_compare(path: &Path) -> Result<CompareRecord, WriteError> {
+pub(crate) fn read_compare(path: &Path) -> Result<CompareRecord, WriteError> {
     let inside = path.join(COMPARE_RECORD);
     let path = if path.is_dir() { &inside } else { path };
     let text = read_record(path)?;
@@ -335,7 +344,7 @@ fn read_record(path: &Path) -> Result<String, WriteError> {
 }
 
 /// Reads a run: a folder with `results.json`, such a file, or a `report.html`.
-pub fn read_run(path: &Path) -> Result<RunRecord, WriteError> {
+pub(crate) fn read_run(path: &Path) -> Result<RunRecord, WriteError> {
     let inside = path.join("results.json");
     let path = if path.is_dir() {
         inside.as_path()

@@ -27,7 +27,7 @@ struct Interval {
 ///
 /// # Errors
 /// If the log cannot be written, which does not happen in memory.
-pub fn steps(record: &RunRecord) -> Result<Option<String>, String> {
+pub(crate) fn steps(record: &RunRecord) -> Result<Option<String>, String> {
     let of = |cell: &Cell, step: &Step| -> Vec<Interval> {
         let interval = step.response.merged().map(|histogram| Interval {
             at_s: step.offset_s,
@@ -44,7 +44,7 @@ pub fn steps(record: &RunRecord) -> Result<Option<String>, String> {
 ///
 /// # Errors
 /// If the log cannot be written, which does not happen in memory.
-pub fn seconds(record: &RunRecord) -> Result<Option<String>, String> {
+pub(crate) fn seconds(record: &RunRecord) -> Result<Option<String>, String> {
     let of = |cell: &Cell, step: &Step| -> Vec<Interval> {
         let seconds = step.seconds.iter();
         seconds

@@ -50,7 +50,7 @@ const FIRST: [&str; 9] = [
 
 /// A run in a few words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Overview {
+pub(crate) struct Overview {
     /// Start in UTC, RFC 3339.
     pub started_at: String,
     /// What was done: `ladder`, `capacity`, `recovery`, `mitigations`, `paper 000`, `compare`.

@@ -28,7 +28,7 @@ pub(super) struct Document<'a> {
 }
 
 /// The Markdown of a run.
-pub fn run(record: &RunRecord, lang: Lang) -> String {
+pub(crate) fn run(record: &RunRecord, lang: Lang) -> String {
     let record = &*in_language(record, lang);
     let mut document = Document {
         out: format!("# {}\n\n", t::MD_TITLE.of(lang)),

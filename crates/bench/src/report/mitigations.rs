@@ -345,7 +345,7 @@ fn cells(row: &MitigationRow, lang: Lang) -> Vec<TextCell> {
 }
 
 /// `mitigations.csv`: every figure of every strategy, its unit in the column's name. Empty is "not measured".
-pub fn csv(found: &MitigationsRecord) -> String {
+pub(crate) fn csv(found: &MitigationsRecord) -> String {
     let mut out = String::new();
     for row in &found.rows {
         let fields = csv_fields(found, row);

@@ -38,12 +38,12 @@ pub struct Sheet {
 
 impl Sheet {
     /// Headings of the columns.
-    pub fn heads(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn heads(&self) -> impl Iterator<Item = &'static str> {
         self.columns.iter().map(|column| column.title.of(self.lang))
     }
 
     /// Texts of the cells, row by row.
-    pub fn rows(&self) -> impl Iterator<Item = Vec<&str>> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Vec<&str>> {
         self.rows
             .iter()
             .map(|row| row.iter().map(|cell| cell.text.as_str()).collect())
@@ -51,7 +51,7 @@ impl Sheet {
 
     /// As terminal text, without a line break at its end.
     #[must_use]
-    pub fn text(&self, style: TextStyle) -> String {
+    pub(crate) fn text(&self, style: TextStyle) -> String {
         let style = TextStyle {
             lang: self.lang,
             ..style
@@ -104,7 +104,7 @@ impl Sheet {
 
 /// `step length: 1.00 s against 60.00 s`: one line per difference.
 #[must_use]
-pub fn unequal(differences: &[Difference], lang: Lang) -> Vec<String> {
+pub(crate) fn unequal(differences: &[Difference], lang: Lang) -> Vec<String> {
     let line = |found: &Difference| {
         let what = recorded(&found.what, lang);
         t::S_DIFFERS.with(lang, &[("what", &what), ("a", &found.a), ("b", &found.b)])
@@ -134,7 +134,7 @@ pub(super) fn arms(record: &ComparisonRecord, lang: Lang) -> Vec<String> {
 
 /// A comparison of stored runs.
 #[must_use]
-pub fn comparison(record: &ComparisonRecord, lang: Lang) -> Sheet {
+pub(crate) fn comparison(record: &ComparisonRecord, lang: Lang) -> Sheet {
     let record = &*in_language(record, lang);
     let mut before = arms(record, lang);
     let marks = unequal(&record.unequal, lang);
@@ -388,7 +388,7 @@ fn trend_row(row: &TrendRow, lang: Lang) -> Vec<TextCell> {
 
 /// A gate's decision.
 #[must_use]
-pub fn gate(record: &GateRecord, lang: Lang) -> Sheet {
+pub(crate) fn gate(record: &GateRecord, lang: Lang) -> Sheet {
     let record = &*in_language(record, lang);
     let mut sheet = comparison(&record.comparison, lang);
     let word = match record.outcome {

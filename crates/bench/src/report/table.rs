@@ -7,7 +7,7 @@ use super::lang::{Lang, Text, without_marks};
 
 /// What the terminal can show. The caller asks the environment; nothing here does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TextStyle {
+pub(crate) struct TextStyle {
     /// Lines, icons and the dash as Unicode.
     pub unicode: bool,
     /// ANSI colours.
@@ -21,7 +21,7 @@ pub struct TextStyle {
 impl TextStyle {
     /// Style for an output: colour on a terminal unless `NO_COLOR` is set to something or `TERM` is
     /// `dumb`; Unicode if the locale (first of `LC_ALL`, `LC_CTYPE`, `LANG` that is set) says UTF-8.
-    pub fn detect(is_terminal: bool, env: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn detect(is_terminal: bool, env: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()

@@ -37,12 +37,12 @@ const LADDER: [Column; 14] = [
 ];
 
 /// Heading of a ladder table, without a line break at its end.
-pub fn ladder_head(style: TextStyle) -> String {
+pub(crate) fn ladder_head(style: TextStyle) -> String {
     without_break(fixed_head(style, &LADDER))
 }
 
 /// One row of a ladder table, without a line break at its end.
-pub fn ladder_row(style: TextStyle, step: &Step) -> String {
+pub(crate) fn ladder_row(style: TextStyle, step: &Step) -> String {
     ladder_line(style, &ladder_cells(style, step))
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn ladder_cells(style: TextStyle, step: &Step) -> Vec<TextCell> {
 }
 
 /// The end of a run: verdict, one comparison table per scenario, accuracy, grade and what was left out.
-pub fn run_summary(style: TextStyle, record: &RunRecord) -> String {
+pub(crate) fn run_summary(style: TextStyle, record: &RunRecord) -> String {
     let record = &*in_language(record, style.lang);
     let mut out = String::new();
     out.push_str(&heading(style, t::VERDICT.of(style.lang)));
@@ -287,7 +287,7 @@ const COMPARE: [Column; 6] = [
 ];
 
 /// The end of a paired comparison: ratios with their quartiles, and the extremes.
-pub fn compare_summary(style: TextStyle, record: &CompareRecord) -> String {
+pub(crate) fn compare_summary(style: TextStyle, record: &CompareRecord) -> String {
     let record = &*in_language(record, style.lang);
     let title =
         tt::T_COMPARE_TITLE.with(style.lang, &[("a", &record.a.name), ("b", &record.b.name)]);

@@ -9,7 +9,7 @@ use crate::record::Admit;
 
 /// What a step offers.
 #[derive(Clone, Debug)]
-pub struct Offered<'a> {
+pub(crate) struct Offered<'a> {
     /// Requests per key.
     pub counts: &'a [u64],
     /// Length of the step.
@@ -33,7 +33,7 @@ impl Offered<'_> {
 
     /// Share of the offered load that `limit` admits; 0 if nothing is offered.
     #[must_use]
-    pub fn share(&self, limit: u64) -> f64 {
+    pub(crate) fn share(&self, limit: u64) -> f64 {
         let most = self.most(limit);
         let offered: u64 = self.counts.iter().sum();
         let admitted: f64 = self.counts.iter().map(|n| (*n as f64).min(most)).sum();
@@ -46,7 +46,7 @@ impl Offered<'_> {
 
     /// The limit that comes nearest to admitting `ratio`; one of `among`, where only some limits exist.
     #[must_use]
-    pub fn limit(&self, ratio: f64, among: Option<&[u64]>) -> Admit {
+    pub(crate) fn limit(&self, ratio: f64, among: Option<&[u64]>) -> Admit {
         let limit = match among {
             Some(limits) => {
                 let distance = |limit: u64| (self.share(limit) - ratio).abs();

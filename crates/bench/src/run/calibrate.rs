@@ -29,7 +29,7 @@ const CLOCK_READINGS: u32 = 1_000_000;
 const CLOCK_COST_MAX_NS: f64 = 100.0;
 
 /// Measures ceiling and floor with the null responder on `target_core`.
-pub fn calibrate(
+pub(crate) fn calibrate(
     connections: u32,
     depth: u32,
     cores: (Option<usize>, Option<usize>),
@@ -56,7 +56,7 @@ pub fn calibrate(
 }
 
 /// The same in short, to tell whether the machine is what it was: `offset_s` is when, in seconds of the run.
-pub fn gauge(
+pub(crate) fn gauge(
     shape: (u32, u32),
     cores: (Option<usize>, Option<usize>),
     offset_s: f64,

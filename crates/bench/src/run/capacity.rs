@@ -49,7 +49,7 @@ pub struct CapacitySettings {
 impl CapacitySettings {
     /// Most time that the search of one system takes, with the way up and down after it.
     #[must_use]
-    pub fn most(&self) -> Duration {
+    pub(crate) fn most(&self) -> Duration {
         let full = self.goals.first().map_or(0.0, |goal| goal.final_trial_s);
         let ways = 2 * (BELOW.len() + 1 + FACTORS.len()) as u32;
         self.search_most() + Duration::from_secs_f64(full) * ways
@@ -57,7 +57,7 @@ impl CapacitySettings {
 
     /// Most time that the search alone takes.
     #[must_use]
-    pub fn search_most(&self) -> Duration {
+    pub(crate) fn search_most(&self) -> Duration {
         self.budget + health::most(self)
     }
 }

@@ -59,7 +59,7 @@ enum Held {
 impl Console {
     /// A console for this process: a live line only on a terminal, and not in CI.
     #[must_use]
-    pub fn new(quiet: bool) -> Console {
+    pub(crate) fn new(quiet: bool) -> Console {
         let env = |name: &str| std::env::var(name).ok();
         let in_ci =
             env("CI").is_some_and(|value| !value.is_empty() && value != "0" && value != "false");
@@ -128,17 +128,17 @@ impl Console {
 
     /// How text on standard output may look.
     #[must_use]
-    pub fn style(&self) -> TextStyle {
+    pub(crate) fn style(&self) -> TextStyle {
         self.style
     }
 
     /// Language of results from now on.
-    pub fn speak(&mut self, lang: Lang) {
+    pub(crate) fn speak(&mut self, lang: Lang) {
         self.style.lang = lang;
     }
 
     /// From now on everything belongs to start `number` of `of`.
-    pub fn begin_start(&mut self, number: u32, of: u32) {
+    pub(crate) fn begin_start(&mut self, number: u32, of: u32) {
         self.start = Some((number, of));
         let text = format!("start {number} of {of}");
         match self.quiet {
@@ -149,7 +149,7 @@ impl Console {
     }
 
     /// From now on standard output carries NDJSON: one object per second of load, per row, and one at the end.
-    pub fn stream_json(&mut self) {
+    pub(crate) fn stream_json(&mut self) {
         self.json = true;
         self.finish();
     }
@@ -158,7 +158,7 @@ impl Console {
     ///
     /// # Errors
     /// If standard input or standard error is no terminal, or it cannot show the screen.
-    pub fn fill_terminal(&mut self) -> io::Result<()> {
+    pub(crate) fn fill_terminal(&mut self) -> io::Result<()> {
         let screen = Screen::open(self.style)?;
         self.finish();
         self.screen = Some(screen);
@@ -169,7 +169,7 @@ impl Console {
     ///
     /// # Errors
     /// If the port is taken or may not be used.
-    pub fn export(&mut self, address: SocketAddr) -> io::Result<()> {
+    pub(crate) fn export(&mut self, address: SocketAddr) -> io::Result<()> {
         let exporter = Exporter::start(address)?;
         self.note(&format!(
             "figures for Prometheus: http://{}/metrics",
@@ -180,7 +180,7 @@ impl Console {
     }
 
     /// Tells of a row that was measured, in JSON where that is asked for. Histograms and seconds are left to the record.
-    pub fn row(&mut self, cell: &Cell, step: &Step) {
+    pub(crate) fn row(&mut self, cell: &Cell, step: &Step) {
         if let Some(exporter) = &self.exporter {
             exporter.row();
         }
@@ -208,7 +208,7 @@ impl Console {
     }
 
     /// Tells how the run ended and where its files are, in JSON where that is asked for.
-    pub fn end(&mut self, record: &RunRecord, folder: &Path) {
+    pub(crate) fn end(&mut self, record: &RunRecord, folder: &Path) {
         if self.json {
             self.object(&json!({
                 "type": "end",
@@ -227,17 +227,17 @@ impl Console {
     }
 
     /// Copies everything to `file` from now on.
-    pub fn log_to(&mut self, file: File) {
+    pub(crate) fn log_to(&mut self, file: File) {
         self.log = Some(file);
     }
 
     /// The first failure to write the log, once.
-    pub fn take_log_error(&mut self) -> Option<String> {
+    pub(crate) fn take_log_error(&mut self) -> Option<String> {
         self.log_error.take()
     }
 
     /// Names what is measured now; shown in the progress line.
-    pub fn phase(&mut self, text: String) {
+    pub(crate) fn phase(&mut self, text: String) {
         let text = match self.start {
             Some((number, of)) => format!("start {number}/{of} · {text}"),
             None => text,
@@ -261,7 +261,7 @@ impl Console {
     }
 
     /// From now on ticks and seconds are of another load.
-    pub fn begin_load(&mut self) {
+    pub(crate) fn begin_load(&mut self) {
         (self.told_s, self.last, self.fresh) = (0, None, false);
         if let Some(exporter) = &self.exporter {
             exporter.begin_load();
@@ -272,7 +272,7 @@ impl Console {
     }
 
     /// Takes over a second of the load that has passed.
-    pub fn pass(&mut self, second: &Bucket) {
+    pub(crate) fn pass(&mut self, second: &Bucket) {
         // Only a histogram beyond its own bounds could not be summed up; the step's row would tell.
         let Ok(second) = fill::second(second) else {
             return;
@@ -289,7 +289,7 @@ impl Console {
     }
 
     /// Shows how far the phase is.
-    pub fn tick(&mut self, glance: Glance, elapsed: Duration, length: Duration) {
+    pub(crate) fn tick(&mut self, glance: Glance, elapsed: Duration, length: Duration) {
         self.tell_second(glance, elapsed);
         if let Some(exporter) = &self.exporter {
             exporter.tick(glance, self.last.as_ref());
@@ -336,7 +336,7 @@ impl Console {
     }
 
     /// A line of the result, on standard output.
-    pub fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         self.write_log(text);
         if self.quiet || self.json {
             return;
@@ -360,7 +360,7 @@ impl Console {
     }
 
     /// A complaint or a remark, on standard error.
-    pub fn note(&mut self, text: &str) {
+    pub(crate) fn note(&mut self, text: &str) {
         self.write_log(text);
         if let Some(screen) = &self.screen {
             screen.state().remark(&live(text, self.style.lang));
@@ -393,7 +393,7 @@ impl Console {
     }
 
     /// Takes the progress line or the screen away.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.screen = None;
         for held in std::mem::take(&mut self.held) {
             match held {

@@ -32,7 +32,7 @@ struct Figures {
 }
 
 /// Answers on a port of this machine until it is dropped.
-pub struct Exporter {
+pub(crate) struct Exporter {
     figures: Arc<Mutex<Figures>>,
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -44,7 +44,7 @@ impl Exporter {
     ///
     /// # Errors
     /// If the port is taken or may not be used.
-    pub fn start(address: SocketAddr) -> io::Result<Exporter> {
+    pub(crate) fn start(address: SocketAddr) -> io::Result<Exporter> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let figures = Arc::new(Mutex::new(Figures::default()));
@@ -72,17 +72,17 @@ impl Exporter {
 
     /// Where it listens.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Names what is measured now.
-    pub fn phase(&self, text: &str) {
+    pub(crate) fn phase(&self, text: &str) {
         self.change(|figures| text.clone_into(&mut figures.phase));
     }
 
     /// From now on figures are of another load.
-    pub fn begin_load(&self) {
+    pub(crate) fn begin_load(&self) {
         self.change(|figures| {
             let (before, now) = (figures.before, std::mem::take(&mut figures.now));
             figures.before = Glance {
@@ -95,7 +95,7 @@ impl Exporter {
     }
 
     /// The counts of the load, and its last second.
-    pub fn tick(&self, now: Glance, last: Option<&Second>) {
+    pub(crate) fn tick(&self, now: Glance, last: Option<&Second>) {
         self.change(|figures| {
             figures.now = now;
             // The last second of the load before stays until this one has passed one: a scrape falls anywhere.
@@ -106,7 +106,7 @@ impl Exporter {
     }
 
     /// A row is measured.
-    pub fn row(&self) {
+    pub(crate) fn row(&self) {
         self.change(|figures| figures.rows += 1);
     }
 

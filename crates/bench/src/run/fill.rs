@@ -17,7 +17,7 @@ pub(super) const FIRST_COMPLAINT: &str = "first complaint: ";
 
 /// Counters of target and machine at one moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     server_wait_ns: Option<u64>,
     ticks: Option<MachineTicks>,
 }
@@ -25,7 +25,7 @@ pub struct Counters {
 impl Counters {
     /// Reads them for the target's processes, if they are known.
     #[must_use]
-    pub fn read(pids: &[u32]) -> Counters {
+    pub(crate) fn read(pids: &[u32]) -> Counters {
         Counters {
             server_wait_ns: of_all(pids, proc::run_queue_wait_ns),
             ticks: proc::machine_ticks(),
@@ -41,7 +41,7 @@ fn of_all(pids: &[u32], read: fn(u32) -> Option<u64>) -> Option<u64> {
 
 /// What belongs to a step besides its outcome.
 #[derive(Debug)]
-pub struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     /// Offered load.
     pub rate: f64,
     /// Seconds from the start of the run to the start of the step.
@@ -63,7 +63,7 @@ pub struct Frame<'a> {
 }
 
 /// The step. Statuses are computed later, over the whole ladder.
-pub fn step(frame: Frame<'_>) -> Result<Step, String> {
+pub(crate) fn step(frame: Frame<'_>) -> Result<Step, String> {
     let (outcome, tally) = (frame.outcome, &frame.outcome.tally);
     let scheduled = frame.length.as_secs_f64();
     let measured_s = if outcome.cut_short.is_some() {
@@ -213,7 +213,7 @@ fn server_use(frame: &Frame<'_>) -> Option<ProcessUse> {
 }
 
 /// Takes the busiest thread of the processes `pids` over from the attribution.
-pub fn busiest_thread(step: &mut Step, pids: &[u32]) {
+pub(crate) fn busiest_thread(step: &mut Step, pids: &[u32]) {
     let processes = step.attribution.iter().flat_map(|found| &found.processes);
     let busiest = processes
         .filter(|process| pids.contains(&process.pid))
@@ -231,7 +231,7 @@ fn per_operation(cpu_ns: f64, operations: u64) -> Option<f64> {
 
 /// Judgement over all steps of a cell: sums, and the worst stretch. The limit is 0 where it differs between steps.
 #[must_use]
-pub fn whole_cell(steps: &[Step]) -> Option<Accuracy> {
+pub(crate) fn whole_cell(steps: &[Step]) -> Option<Accuracy> {
     let judged: Vec<&Accuracy> = steps
         .iter()
         .filter_map(|step| step.accuracy.as_ref())

@@ -10,7 +10,7 @@ use super::starts::{Start, merge};
 use crate::record::RunRecord;
 
 /// What one start is given, and what becomes of its record.
-pub trait Steward {
+pub(crate) trait Steward {
     /// Starts or attaches the targets of `session`; calibrates the generator if this is the `first` start.
     fn gather(&mut self, session: &mut Session<'_>, first: bool);
 
@@ -20,7 +20,7 @@ pub trait Steward {
 
 /// Does `job` by `plan` in `count` fresh starts. Starts repeat the rates and step length of those before them; the order of
 /// the targets alternates. One start gives the session's own record, without statistics.
-pub fn run(
+pub(crate) fn run(
     (plan, job): (&RunPlan, &Job),
     count: u32,
     console: &mut Console,

@@ -10,7 +10,11 @@ use crate::record::{Machine, Manifest, Pinning, Tool, rfc3339_utc};
 
 /// Everything known before the first measurement.
 #[must_use]
-pub fn manifest(seed: u64, generator_core: Option<usize>, target_core: Option<usize>) -> Manifest {
+pub(crate) fn manifest(
+    seed: u64,
+    generator_core: Option<usize>,
+    target_core: Option<usize>,
+) -> Manifest {
     let started_unix_s = unix_seconds();
     let cores = |core: Option<usize>| core.map(|core| core as u32).into_iter().collect();
     Manifest {
@@ -59,7 +63,7 @@ fn without_password(argument: String) -> String {
 
 /// Seconds since the Unix epoch.
 #[must_use]
-pub fn unix_seconds() -> i64 {
+pub(crate) fn unix_seconds() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs() as i64)
@@ -108,7 +112,7 @@ fn source_tree() -> Option<PathBuf> {
 
 /// The machine as it is now.
 #[must_use]
-pub fn machine() -> Machine {
+pub(crate) fn machine() -> Machine {
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = release
         .lines()

@@ -38,7 +38,7 @@ pub struct MitigationSettings {
 impl MitigationSettings {
     /// Steps of one strategy.
     #[must_use]
-    pub fn steps(&self, ladder: &Ladder) -> u32 {
+    pub(crate) fn steps(&self, ladder: &Ladder) -> u32 {
         match ladder {
             Ladder::Fixed(rates) => self.rounds + rates.len() as u32 - 1,
             Ladder::Scaled => self.rounds + OWN.len() as u32,
@@ -58,7 +58,7 @@ impl MitigationSettings {
 
 impl Session<'_> {
     /// Keeps what the arms run on.
-    pub fn on_fleet(&mut self, record: MitigationsRecord) {
+    pub(crate) fn on_fleet(&mut self, record: MitigationsRecord) {
         self.record.mitigations = Some(record);
     }
 

@@ -18,7 +18,7 @@ pub enum Order {
 impl Order {
     /// The word on the command line and in records.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Order::Up => "up",
             Order::Down => "down",
@@ -29,7 +29,7 @@ impl Order {
 
     /// `rates` in this order. Ladders of one length are shuffled alike.
     #[must_use]
-    pub fn arrange(self, mut rates: Vec<f64>, seed: u64) -> Vec<f64> {
+    pub(crate) fn arrange(self, mut rates: Vec<f64>, seed: u64) -> Vec<f64> {
         rates.sort_by(f64::total_cmp);
         match self {
             Order::Up => {}

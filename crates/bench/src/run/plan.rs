@@ -48,7 +48,7 @@ pub struct KeyPlan {
 impl KeyPlan {
     /// The three scenarios of the default run.
     #[must_use]
-    pub fn presets() -> Vec<KeyPlan> {
+    pub(crate) fn presets() -> Vec<KeyPlan> {
         let plan = |name: &str, title: &str, keys, spreading| KeyPlan {
             name: name.into(),
             title: title.into(),
@@ -73,7 +73,7 @@ impl KeyPlan {
     /// Scenarios of what rate limits are there against, measured when they are named. That of [`KeyPlan::CASCADE`] is one
     /// of recovery runs alone, since it is what clients make of an overload that try again.
     #[must_use]
-    pub fn threats() -> Vec<KeyPlan> {
+    pub(crate) fn threats() -> Vec<KeyPlan> {
         let plan = |name: &str, title: &str, keys, share, admit| KeyPlan {
             name: name.into(),
             title: title.into(),
@@ -119,7 +119,7 @@ impl KeyPlan {
     }
 
     /// Name of the scenario that only a recovery run can measure.
-    pub const CASCADE: &'static str = "cascade";
+    pub(crate) const CASCADE: &'static str = "cascade";
 
     /// A scenario of its own.
     #[must_use]
@@ -152,7 +152,7 @@ impl KeyPlan {
 
     /// The same keys over so many connections.
     #[must_use]
-    pub fn over(mut self, connections: u32) -> KeyPlan {
+    pub(crate) fn over(mut self, connections: u32) -> KeyPlan {
         self.name.push_str(&format!("-c{connections}"));
         self.title.push_str(&format!(", {connections} connections"));
         self.connections = Some(connections);
@@ -161,7 +161,7 @@ impl KeyPlan {
 
     /// As it appears in the record.
     #[must_use]
-    pub fn record(&self) -> Scenario {
+    pub(crate) fn record(&self) -> Scenario {
         Scenario {
             name: self.name.clone(),
             title: self.title.clone(),
@@ -248,7 +248,7 @@ const SAMPLES_FITTING: u64 = 1 << 20;
 impl Sampling {
     /// One request in so many, of `planned`.
     #[must_use]
-    pub fn every(self, planned: u64) -> u64 {
+    pub(crate) fn every(self, planned: u64) -> u64 {
         match self {
             Sampling::Fitting => planned.div_ceil(SAMPLES_FITTING).max(1),
             Sampling::Every(every) => every,
@@ -259,7 +259,7 @@ impl Sampling {
 impl RunPlan {
     /// Bounds of the load of `scenario` on a target asked in `way`.
     #[must_use]
-    pub fn bounds(&self, way: Way, scenario: &KeyPlan) -> Bounds {
+    pub(crate) fn bounds(&self, way: Way, scenario: &KeyPlan) -> Bounds {
         let own = scenario.connections.unwrap_or(self.connections);
         let (connections, depth) = match way {
             Way::Grpc => (
@@ -279,7 +279,7 @@ impl RunPlan {
 
     /// Shape of the load of `scenario` as it appears in the record.
     #[must_use]
-    pub fn load(&self, way: Way, scenario: &KeyPlan) -> Load {
+    pub(crate) fn load(&self, way: Way, scenario: &KeyPlan) -> Load {
         let bounds = self.bounds(way, scenario);
         Load {
             arrivals: self.arrivals.word().into(),
@@ -300,13 +300,13 @@ impl RunPlan {
 
     /// Whether connections wait for their answers.
     #[must_use]
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.arrivals == Arrivals::Closed
     }
 
     /// Length of every step when `steps` of them must fit.
     #[must_use]
-    pub fn step_length(&self, steps: usize) -> Duration {
+    pub(crate) fn step_length(&self, steps: usize) -> Duration {
         self.step.unwrap_or_else(|| {
             let each = LADDER_BUDGET / (steps.max(1) as u32);
             each.saturating_sub(self.warmup + self.pause + STEP_OVERHEAD)
@@ -317,7 +317,7 @@ impl RunPlan {
 
 /// The rungs of a system with capacity `own`, where the slowest store of the scenario has capacity `common`.
 #[must_use]
-pub fn rungs(own: f64, common: Option<f64>) -> Vec<f64> {
+pub(crate) fn rungs(own: f64, common: Option<f64>) -> Vec<f64> {
     let shared = common
         .into_iter()
         .flat_map(|capacity| COMMON_SHARES.map(|share| share * capacity));
@@ -345,7 +345,7 @@ fn two_digits(rate: f64) -> f64 {
 /// The limit of a step, 1, 2 or 5 times a power of ten: near half of what the most wanted key is offered, so that
 /// both allowed and denied answers occur.
 #[must_use]
-pub fn limit_for(rate: f64, length: Duration, top_share: f64) -> u64 {
+pub(crate) fn limit_for(rate: f64, length: Duration, top_share: f64) -> u64 {
     let wanted = (rate * length.as_secs_f64() * top_share / 2.0).max(1.0);
     let candidates = super::super::target::service::limits();
     let distance = |limit: u64| (limit as f64 / wanted).ln().abs();

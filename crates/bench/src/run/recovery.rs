@@ -84,7 +84,7 @@ impl RecoverySettings {
     /// Time that one system takes if it heals: a search that needs half of its trials, two rows, the variants and one
     /// further load.
     #[must_use]
-    pub fn expected(&self) -> Duration {
+    pub(crate) fn expected(&self) -> Duration {
         let search = match self.knee_rps {
             Some(_) => Duration::ZERO,
             None => self.search.search_most() / 2,

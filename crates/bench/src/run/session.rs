@@ -93,7 +93,7 @@ impl<'a> Session<'a> {
 
     /// Makes this the start after `before` of several, once its targets were added: they take turns, and the rates are
     /// those of the starts before.
-    pub fn begin_start(&mut self, before: &[Start]) {
+    pub(crate) fn begin_start(&mut self, before: &[Start]) {
         self.of_several = true;
         let number = before.len() as u32;
         let order = starts::order(number, self.bed.targets());
@@ -144,13 +144,13 @@ impl<'a> Session<'a> {
 
     /// Whether there is anything to measure.
     #[must_use]
-    pub fn has_targets(&self) -> bool {
+    pub(crate) fn has_targets(&self) -> bool {
         self.bed.targets() > 0
     }
 
     /// Whether a server runs that the bench started.
     #[must_use]
-    pub fn starts_servers(&self) -> bool {
+    pub(crate) fn starts_servers(&self) -> bool {
         self.record
             .targets
             .iter()
@@ -158,7 +158,7 @@ impl<'a> Session<'a> {
     }
 
     /// Says that a system is not measured.
-    pub fn skip(&mut self, name: &str, reason: String) {
+    pub(crate) fn skip(&mut self, name: &str, reason: String) {
         self.bed
             .console()
             .note(&format!("not measured: {name}: {reason}"));
@@ -169,7 +169,7 @@ impl<'a> Session<'a> {
     }
 
     /// Says that a system that was there could not be measured.
-    pub fn lost(&mut self, name: &str, why: String) {
+    pub(crate) fn lost(&mut self, name: &str, why: String) {
         self.record.skipped.push(Skipped {
             name: name.into(),
             reason: why.clone(),
@@ -178,13 +178,13 @@ impl<'a> Session<'a> {
     }
 
     /// Keeps what the generator can do.
-    pub fn calibrated(&mut self, calibration: Calibration) {
+    pub(crate) fn calibrated(&mut self, calibration: Calibration) {
         self.bed.calibrated(calibration.clone());
         self.record.calibration = Some(calibration);
     }
 
     /// Keeps something that happened.
-    pub fn event(&mut self, severity: Severity, target: Option<&str>, text: String) {
+    pub(crate) fn event(&mut self, severity: Severity, target: Option<&str>, text: String) {
         let shown = target.map_or_else(|| text.clone(), |name| format!("{name}: {text}"));
         let word = match severity {
             Severity::Info => "note",
@@ -202,12 +202,12 @@ impl<'a> Session<'a> {
     }
 
     /// The console, for what belongs to no step.
-    pub fn console(&mut self) -> &mut Console {
+    pub(crate) fn console(&mut self) -> &mut Console {
         self.bed.console()
     }
 
     /// Keeps single requests of the steps in `file`, as the plan says.
-    pub fn keep_samples(&mut self, file: SampleFile) {
+    pub(crate) fn keep_samples(&mut self, file: SampleFile) {
         self.bed.keep_samples(file);
     }
 
@@ -274,7 +274,7 @@ impl<'a> Session<'a> {
     }
 
     /// Says how long the run will take, if that is long and known.
-    pub fn announce(&mut self, job: &Job) {
+    pub(crate) fn announce(&mut self, job: &Job) {
         let plan = self.bed.plan();
         let scenarios = plan.scenarios.len() as u32;
         let text = match job {

@@ -17,7 +17,7 @@ use crate::search::ladder;
 use crate::statistics::{estimate, median};
 
 /// Starts that a run may have.
-pub const STARTS_MAX: u32 = 100;
+pub(crate) const STARTS_MAX: u32 = 100;
 /// Remarks kept of all starts of a row together.
 const NOTES_MAX: usize = 16;
 
@@ -33,7 +33,7 @@ pub struct Start {
 /// Order in which start `number` (from 0) loads `targets` of them: A B, B A, A B …; more than two are rotated too, so
 /// that each comes first, last and between.
 #[must_use]
-pub fn order(number: u32, targets: usize) -> Vec<usize> {
+pub(crate) fn order(number: u32, targets: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..targets).collect();
     if targets > 2 {
         order.rotate_left((number / 2) as usize % targets);
@@ -236,7 +236,7 @@ struct Rung<'a> {
 
 /// What a start showed at one offered load.
 #[must_use]
-pub fn sample(start: u32, offset_s: f64, step: &Step, profile: &Profile) -> StartSample {
+pub(crate) fn sample(start: u32, offset_s: f64, step: &Step, profile: &Profile) -> StartSample {
     let all = step.response.all.as_ref();
     StartSample {
         start,

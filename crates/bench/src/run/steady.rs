@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 /// Buckets that are judged.
-pub const BUCKETS: usize = 10;
+pub(crate) const BUCKETS: usize = 10;
 /// Longest warm-up where none is given.
-pub const LONGEST: Duration = Duration::from_secs(120);
+pub(crate) const LONGEST: Duration = Duration::from_secs(120);
 /// Length of a bucket, where the longest warm-up has room for enough of them.
 const BUCKET: Duration = Duration::from_secs(1);
 /// Shortest bucket.
@@ -20,11 +20,11 @@ const CV_MAX: f64 = 0.05;
 const T_975: f64 = 2.306;
 
 /// Shortest time that is worth asking for.
-pub const SHORTEST: Duration = Duration::from_secs(1);
+pub(crate) const SHORTEST: Duration = Duration::from_secs(1);
 
 /// One bucket of the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bucket {
+pub(crate) struct Bucket {
     /// Good answers per second.
     pub throughput_rps: f64,
     /// Median of the response times in microseconds.
@@ -33,12 +33,12 @@ pub struct Bucket {
 
 /// Length of the buckets of a warm-up of at most `longest`: a second, or so that twice as many fit as are judged.
 #[must_use]
-pub fn bucket_length(longest: Duration) -> Duration {
+pub(crate) fn bucket_length(longest: Duration) -> Duration {
     (longest / (2 * BUCKETS as u32)).clamp(BUCKET_MIN, BUCKET)
 }
 
 /// Whether the last buckets are steady; otherwise why not.
-pub fn judge(buckets: &[Bucket]) -> Result<(), String> {
+pub(crate) fn judge(buckets: &[Bucket]) -> Result<(), String> {
     let Some(from) = buckets.len().checked_sub(BUCKETS) else {
         return Err(format!("only {} buckets of {BUCKETS}", buckets.len()));
     };

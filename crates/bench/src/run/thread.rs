@@ -10,7 +10,7 @@ use crate::os::cpu;
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs `job` on a fresh thread on processor `core`; meanwhile shows `live` on `console` as progress of `length`.
-pub fn generate<T: Send>(
+pub(crate) fn generate<T: Send>(
     core: Option<usize>,
     live: &Live,
     length: Duration,

@@ -9,7 +9,7 @@ const INVERTED_FACTOR: f64 = 5.0 / 3.0;
 
 /// What a load is to a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub(crate) enum Bound {
     /// Held.
     Lower,
     /// Not held.
@@ -20,7 +20,7 @@ pub enum Bound {
 
 /// A trial as the classification sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// Length of the load.
     pub duration_s: f64,
     /// What came of it.
@@ -29,7 +29,7 @@ pub struct Sample {
 
 /// How a load is judged: by a goal's own durations, or by shorter ones while the search is still far away.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
+pub(crate) struct Target<'a> {
     /// The goal.
     pub goal: &'a SearchGoal,
     /// Trials from this length on count fully.
@@ -43,7 +43,7 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     /// The goal as it was asked.
     #[must_use]
-    pub fn last(goal: &'a SearchGoal) -> Target<'a> {
+    pub(crate) fn last(goal: &'a SearchGoal) -> Target<'a> {
         Target {
             goal,
             trial_s: goal.final_trial_s,
@@ -54,7 +54,7 @@ impl<'a> Target<'a> {
 
     /// The same with more trial time, for a load that fails below one that passes.
     #[must_use]
-    pub fn doubtful(self) -> Target<'a> {
+    pub(crate) fn doubtful(self) -> Target<'a> {
         Target {
             sum_s: self.sum_s * INVERTED_FACTOR,
             ..self
@@ -63,7 +63,7 @@ impl<'a> Target<'a> {
 
     /// Whether a trial counts fully.
     #[must_use]
-    pub fn is_long(&self, sample: &Sample) -> bool {
+    pub(crate) fn is_long(&self, sample: &Sample) -> bool {
         sample.duration_s >= self.trial_s - EPSILON_S
     }
 
@@ -71,7 +71,7 @@ impl<'a> Target<'a> {
     /// not change the result any more, whatever it brought. Short trials count against a load only as far as short
     /// good ones do not outweigh them.
     #[must_use]
-    pub fn classify(&self, samples: &[Sample]) -> Bound {
+    pub(crate) fn classify(&self, samples: &[Sample]) -> Bound {
         let (mut good_long, mut bad_long, mut good_short, mut bad_short) = (0.0, 0.0, 0.0, 0.0);
         for sample in samples {
             let good = self.goal.broken_by(&sample.measure).is_none();
@@ -100,7 +100,7 @@ impl<'a> Target<'a> {
     /// Goodput to expect at a load that counts as held (RFC 9971, conditional throughput): of the full-length trials
     /// in order of their failures, the worst that the exceed ratio does not excuse. `None` without enough of them.
     #[must_use]
-    pub fn conditional_throughput(&self, load_rps: f64, samples: &[Sample]) -> Option<f64> {
+    pub(crate) fn conditional_throughput(&self, load_rps: f64, samples: &[Sample]) -> Option<f64> {
         let mut long: Vec<&Sample> = samples.iter().filter(|s| self.is_long(s)).collect();
         long.sort_by(|a, b| a.measure.fail_percent.total_cmp(&b.measure.fail_percent));
         let measured: f64 = long.iter().map(|sample| sample.duration_s).sum();

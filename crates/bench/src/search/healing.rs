@@ -14,7 +14,7 @@ const BELOW: [f64; 3] = [0.5, 0.35, 0.2];
 /// The load to try next, in knees, after the usual load of `usual` knees came to `verdict`; `None` if nothing more is to
 /// be learned.
 #[must_use]
-pub fn next(usual: f64, verdict: RecoveryVerdict, tries: &[HealingTry]) -> Option<f64> {
+pub(crate) fn next(usual: f64, verdict: RecoveryVerdict, tries: &[HealingTry]) -> Option<f64> {
     let left = |shares: &[f64]| shares.get(tries.len()).copied();
     match verdict {
         verdict if verdict.healed() => left(&[ABOVE]).filter(|share| *share > usual),
@@ -28,7 +28,7 @@ pub fn next(usual: f64, verdict: RecoveryVerdict, tries: &[HealingTry]) -> Optio
 
 /// The highest load seen to heal. `usual` is the load of the variants and what they came to.
 #[must_use]
-pub fn hidden_rps(usual: (f64, RecoveryVerdict), tries: &[HealingTry]) -> Option<f64> {
+pub(crate) fn hidden_rps(usual: (f64, RecoveryVerdict), tries: &[HealingTry]) -> Option<f64> {
     let (usual_rps, verdict) = usual;
     let tried = tries.iter().map(|tried| (tried.rate_rps, tried.verdict));
     let healed = tried.chain([(usual_rps, verdict)]);
@@ -40,7 +40,7 @@ pub fn hidden_rps(usual: (f64, RecoveryVerdict), tries: &[HealingTry]) -> Option
 
 /// What was found, in a sentence.
 #[must_use]
-pub fn sentence(hidden_rps: Option<f64>, overload_rps: f64, tries: &[HealingTry]) -> String {
+pub(crate) fn sentence(hidden_rps: Option<f64>, overload_rps: f64, tries: &[HealingTry]) -> String {
     let not_healed = |verdict| {
         let tried = tries.iter().filter(move |tried| tried.verdict == verdict);
         tried.map(|tried| tried.rate_rps).min_by(f64::total_cmp)

@@ -3,14 +3,14 @@
 use crate::record::{Measure, Profile};
 
 /// Share of the probed capacity at which the system is looked at between trials.
-pub const LOOK_SHARE: f64 = 0.2;
+pub(crate) const LOOK_SHARE: f64 = 0.2;
 /// P99 of a look, in those of the look before the first trial, up to which the system is well.
 const P99_MAX: f64 = 1.5;
 
 /// Whether `now` shows a system that is as well as `before` the first trial: it fails no more than then or than is Good, and its
 /// P99 is within 1.5 times what it was, or Good.
 #[must_use]
-pub fn is_well(profile: &Profile, before: &Measure, now: &Measure) -> bool {
+pub(crate) fn is_well(profile: &Profile, before: &Measure, now: &Measure) -> bool {
     let (Some(p99_before), Some(p99_now)) = (before.p99_ms, now.p99_ms) else {
         return false;
     };
@@ -20,7 +20,7 @@ pub fn is_well(profile: &Profile, before: &Measure, now: &Measure) -> bool {
 
 /// Whether a look before the first trial tells how a well system looks: it must answer.
 #[must_use]
-pub fn tells(before: &Measure, profile: &Profile) -> bool {
+pub(crate) fn tells(before: &Measure, profile: &Profile) -> bool {
     before.p99_ms.is_some() && before.fail_percent <= profile.fail_percent.critical
 }
 

@@ -5,7 +5,7 @@ use crate::record::capacity::{Hysteresis, LoadPoint};
 /// Area between the two ladders over the loads that both cover; `None` if that is less than a stretch, or nothing was
 /// answered well on the way up. The points may come in any order.
 #[must_use]
-pub fn between(up: &[LoadPoint], down: &[LoadPoint]) -> Option<Hysteresis> {
+pub(crate) fn between(up: &[LoadPoint], down: &[LoadPoint]) -> Option<Hysteresis> {
     let (up, down) = (sorted(up), sorted(down));
     let from = up.first()?.target_rps.max(down.first()?.target_rps);
     let to = up.last()?.target_rps.min(down.last()?.target_rps);

@@ -8,7 +8,7 @@ use crate::record::{Grade, Measure, Profile, RunRecord, SearchGoal, Step, Validi
 
 /// Processor use of a target with `threads` worker threads at the loads of `steps`; empty where it is not known.
 #[must_use]
-pub fn cpu_points(steps: &[&Step], threads: Option<u32>) -> Vec<CpuPoint> {
+pub(crate) fn cpu_points(steps: &[&Step], threads: Option<u32>) -> Vec<CpuPoint> {
     let share = |step: &Step| {
         let used = step.server?;
         used.busiest_thread_percent.or_else(|| {
@@ -30,7 +30,7 @@ pub fn cpu_points(steps: &[&Step], threads: Option<u32>) -> Vec<CpuPoint> {
 /// Capacity from the rungs of a ladder (in rising order) over so many `starts`, judged by `profile`'s thresholds and bounded by
 /// what is known about healing. `None` without rungs.
 #[must_use]
-pub fn capacity(
+pub(crate) fn capacity(
     profile: &Profile,
     steps: &[&Step],
     threads: Option<u32>,
@@ -122,7 +122,7 @@ fn remark(starts: u32, held: bool, failed: Option<bool>) -> String {
 }
 
 /// What the ladders say about capacity, where no search looked for it. `interrupted` tells why a ladder may be cut short.
-pub fn of_record(record: &mut RunRecord, interrupted: bool) {
+pub(crate) fn of_record(record: &mut RunRecord, interrupted: bool) {
     for cell in &mut record.cells {
         let target = record.targets.iter().find(|one| one.name == cell.target);
         let threads = target.and_then(|target| target.threads);

@@ -106,7 +106,7 @@ impl Search {
 
     /// What was asked for, with mended bounds.
     #[must_use]
-    pub fn plan(&self) -> &SearchPlan {
+    pub(crate) fn plan(&self) -> &SearchPlan {
         &self.plan
     }
 
@@ -296,7 +296,7 @@ impl Search {
     /// Loads that fail the first goal below a load that passes it, in rising order; not empty means that failures do
     /// not rise with load. `above` are single trials past the search's interval.
     #[must_use]
-    pub fn inverted(&self, above: &[(f64, Measure)]) -> Vec<f64> {
+    pub(crate) fn inverted(&self, above: &[(f64, Measure)]) -> Vec<f64> {
         let Some(goal) = self.plan.goals.first() else {
             return Vec::new();
         };

@@ -9,16 +9,16 @@
 //! more than a given share of its trial time broke the goal. A single pass or failure decides nothing, because real
 //! systems fail at a load and pass at a higher one.
 
-pub mod classify;
-pub mod healing;
-pub mod health;
-pub mod hysteresis;
-pub mod ladder;
-pub mod mlr;
+pub(crate) mod classify;
+pub(crate) mod healing;
+pub(crate) mod health;
+pub(crate) mod hysteresis;
+pub(crate) mod ladder;
+pub(crate) mod mlr;
 pub mod recovery;
 pub mod retention;
 #[cfg(test)]
 mod tests;
-pub mod zones;
+pub(crate) mod zones;
 
 pub use mlr::{Attempt, Next, Search, SearchPlan, TrialRequest};

@@ -43,7 +43,7 @@ pub struct Judgement {
 
 /// What is known of a run after its overload besides its seconds.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Aftermath {
+pub(crate) struct Aftermath {
     /// Load that the overload was a multiple of.
     pub knee_rps: f64,
     /// What clients asked for, repetitions included.
@@ -60,7 +60,7 @@ impl Judgement {
     /// The judgement of a run that stayed broken with what kept it so. A generator that was at its own limit meanwhile is a
     /// slow client and not a slow target: then nothing is said of the target.
     #[must_use]
-    pub fn explained(mut self, phases: &[Phase; 3], found: &Aftermath) -> Judgement {
+    pub(crate) fn explained(mut self, phases: &[Phase; 3], found: &Aftermath) -> Judgement {
         if self.verdict != RecoveryVerdict::Metastable {
             return self;
         }
@@ -99,7 +99,7 @@ impl Judgement {
 /// CPU of the generator's busiest thread in `phase`, percent of one core: the process' use in the seconds of the phase, of
 /// which the thread has the share that it has of the whole step. `None` where the process was not sampled.
 #[must_use]
-pub fn generator_percent(generator: &ProcessAttribution, phase: &Phase) -> Option<f64> {
+pub(crate) fn generator_percent(generator: &ProcessAttribution, phase: &Phase) -> Option<f64> {
     let within = |at: usize| {
         let at_s = at as f64;
         at_s >= phase.start_s - EPSILON_S
@@ -222,7 +222,7 @@ fn stays_broken(healing: &[&Second], stretch_s: f64, broken: impl Fn(&&Second) -
 /// Share of the requests open at the ends of the bad seconds after an overload that no connection had taken yet: they waited
 /// in the clients, of which `on_wire` can be under way. `None` without a bad second.
 #[must_use]
-pub fn waited_in_clients(
+pub(crate) fn waited_in_clients(
     profile: &Profile,
     after: &Phase,
     seconds: &[Second],

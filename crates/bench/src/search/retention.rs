@@ -19,7 +19,11 @@ const ROUNDING_RPS: f64 = 0.5;
 /// What is left past the knee of the rows of `steps` (in rising order of load) that tell something about the target.
 /// `held_rps` is a load that repeated trials found held, if there were any.
 #[must_use]
-pub fn of_steps(profile: &Profile, steps: &[&Step], held_rps: Option<f64>) -> Option<Retention> {
+pub(crate) fn of_steps(
+    profile: &Profile,
+    steps: &[&Step],
+    held_rps: Option<f64>,
+) -> Option<Retention> {
     let rows = telling(steps);
     retention(profile, &rows, knee_from(profile, &rows, held_rps)?)
 }
@@ -27,7 +31,7 @@ pub fn of_steps(profile: &Profile, steps: &[&Step], held_rps: Option<f64>) -> Op
 /// The knee of `rows` (in rising order of load), which cannot lie below a load that repeated trials found held: one row
 /// that went worse by chance weighs less than they do.
 #[must_use]
-pub fn knee_from<'a>(
+pub(crate) fn knee_from<'a>(
     profile: &Profile,
     rows: &'a [Measure],
     held_rps: Option<f64>,
@@ -45,7 +49,7 @@ pub fn knee_from<'a>(
 
 /// The rows that tell something about the target, in their order.
 #[must_use]
-pub fn telling(steps: &[&Step]) -> Vec<Measure> {
+pub(crate) fn telling(steps: &[&Step]) -> Vec<Measure> {
     let telling = steps.iter().filter(|step| step.tells());
     telling.map(|step| Measure::of(step)).collect()
 }

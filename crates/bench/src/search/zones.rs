@@ -11,7 +11,7 @@ const CPU_PERCENT_MAX: f64 = 70.0;
 
 /// Processor use of the target at one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CpuPoint {
+pub(crate) struct CpuPoint {
     /// Offered load.
     pub target_rps: f64,
     /// Use in percent of what the target may use: of its busiest thread, or of its threads together.
@@ -21,7 +21,7 @@ pub struct CpuPoint {
 /// Load at 70 % CPU, by a straight line between the measured loads, or through the origin below the first one.
 /// `None` if no load used as much.
 #[must_use]
-pub fn cpu_70(points: &[CpuPoint]) -> Option<f64> {
+pub(crate) fn cpu_70(points: &[CpuPoint]) -> Option<f64> {
     let mut points: Vec<CpuPoint> = points
         .iter()
         .copied()
@@ -44,7 +44,7 @@ pub fn cpu_70(points: &[CpuPoint]) -> Option<f64> {
 
 /// What the zones are computed from.
 #[derive(Clone, Debug, Default)]
-pub struct Grounds<'a> {
+pub(crate) struct Grounds<'a> {
     /// The deciding goal.
     pub result: Option<&'a GoalResult>,
     /// Highest load from which the system was seen to heal.
@@ -61,7 +61,7 @@ pub struct Grounds<'a> {
 
 /// The zones; `None` if no load kept the goal.
 #[must_use]
-pub fn zones(grounds: &Grounds<'_>) -> Option<Zones> {
+pub(crate) fn zones(grounds: &Grounds<'_>) -> Option<Zones> {
     let result = grounds.result?;
     let sustained = result.lower_rps?;
     let candidates = [
@@ -105,7 +105,7 @@ pub fn zones(grounds: &Grounds<'_>) -> Option<Zones> {
 }
 
 /// Puts the zones of a search into its record; `used` is its processor use.
-pub fn put(record: &mut CapacityRecord, hidden_rps: Option<f64>, used: &[CpuPoint]) {
+pub(crate) fn put(record: &mut CapacityRecord, hidden_rps: Option<f64>, used: &[CpuPoint]) {
     record.zones = zones(&Grounds {
         result: record.goals.first(),
         hidden_rps,
@@ -118,7 +118,7 @@ pub fn put(record: &mut CapacityRecord, hidden_rps: Option<f64>, used: &[CpuPoin
 
 /// The same with what was found about healing, where the clients that were hardest on the system came to `hardest`. One that
 /// heals from no load has no safe load that can be trusted.
-pub fn put_with_healing(
+pub(crate) fn put_with_healing(
     record: &mut CapacityRecord,
     healing: &Healing,
     hardest: RecoveryVerdict,

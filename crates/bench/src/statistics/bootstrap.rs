@@ -17,7 +17,7 @@ const VALUES_MIN: usize = 3;
 
 /// 95 % interval of the median, bias-corrected and accelerated; `None` below three finite values.
 #[must_use]
-pub fn median_interval(values: &[f64], seed: u64) -> Option<(f64, f64)> {
+pub(crate) fn median_interval(values: &[f64], seed: u64) -> Option<(f64, f64)> {
     let values = sorted(values);
     let n = values.len();
     if n < VALUES_MIN {
@@ -39,7 +39,7 @@ pub fn median_interval(values: &[f64], seed: u64) -> Option<(f64, f64)> {
 /// 95 % percentile interval of the ratio of `b` to `a` (see [`ratio`]), both sides resampled; `None` below three
 /// finite values on a side, or if a value of `a` is not above 0.
 #[must_use]
-pub fn ratio_interval(a: &[f64], b: &[f64], seed: u64) -> Option<(f64, f64)> {
+pub(crate) fn ratio_interval(a: &[f64], b: &[f64], seed: u64) -> Option<(f64, f64)> {
     let (a, b) = (sorted(a), sorted(b));
     if a.len() < VALUES_MIN || b.len() < VALUES_MIN {
         return None;

@@ -4,7 +4,7 @@ use super::summary::{quantile, sorted};
 use crate::load::rng::Rng;
 
 /// Fewest values that are looked at.
-pub const VALUES_MIN: usize = 20;
+pub(crate) const VALUES_MIN: usize = 20;
 /// Fewest values between two changes.
 const SIDE_MIN: usize = 5;
 /// Fewest values of a part that is looked at by itself.
@@ -19,7 +19,7 @@ const P_MAX: f64 = 0.005;
 
 /// A change of level.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
+pub(crate) struct Change {
     /// Number of the first value after it.
     pub at: usize,
     /// Median from the change before to this one.
@@ -34,7 +34,7 @@ pub struct Change {
 /// where both sides differ most in energy distance, if hardly any random order of its values has such a place; then its parts
 /// in turn. Where the whole has no such place, its first and last two thirds are looked at. Because the place was sought, the two sides are not simply tested against each other.
 #[must_use]
-pub fn changes(values: &[f64], seed: u64) -> Vec<Change> {
+pub(crate) fn changes(values: &[f64], seed: u64) -> Vec<Change> {
     if values.len() < VALUES_MIN || values.iter().any(|value| !value.is_finite()) {
         return Vec::new();
     }

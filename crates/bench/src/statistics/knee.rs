@@ -10,7 +10,7 @@ const RISE_MIN: f64 = 2.0;
 /// Number of the point at which a rising curve of `(x, y)` begins to rise steeply; `None` if it does not bend so. `points`
 /// ascend in x. It describes a curve and is no limit: a curve on a wider range of x bends elsewhere.
 #[must_use]
-pub fn knee(points: &[(f64, f64)]) -> Option<usize> {
+pub(crate) fn knee(points: &[(f64, f64)]) -> Option<usize> {
     let usable = points
         .iter()
         .all(|(x, y)| x.is_finite() && y.is_finite() && *y > 0.0);

@@ -15,10 +15,16 @@ mod trend;
 #[cfg(test)]
 mod tests;
 
-pub use bootstrap::{median_interval, ratio_interval};
-pub use change::{Change, VALUES_MIN as VALUES_FOR_CHANGES, changes};
-pub use knee::knee;
-pub use noise::chance_difference_percent;
-pub use rank::{Size, hodges_lehmann_shift, mann_whitney, ratio, size_of};
-pub use summary::{cv_percent, estimate, mad, median, quantile, quartiles};
-pub use trend::{Slope, kendall_p, theil_sen};
+#[cfg(test)]
+pub(crate) use bootstrap::median_interval;
+pub(crate) use bootstrap::ratio_interval;
+pub(crate) use change::changes;
+pub(crate) use knee::knee;
+pub(crate) use noise::chance_difference_percent;
+#[cfg(test)]
+pub(crate) use rank::hodges_lehmann_shift;
+pub(crate) use rank::{Size, mann_whitney, ratio, size_of};
+#[cfg(test)]
+pub(crate) use summary::quartiles;
+pub(crate) use summary::{cv_percent, estimate, mad, median};
+pub(crate) use trend::{kendall_p, theil_sen};

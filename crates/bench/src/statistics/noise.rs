@@ -13,7 +13,7 @@ const SHARE: f64 = 0.95;
 /// starts of one and the same thing, so whatever differs is noise. `None` below four finite values, or if one is not
 /// above 0.
 #[must_use]
-pub fn chance_difference_percent(values: &[f64], seed: u64) -> Option<f64> {
+pub(crate) fn chance_difference_percent(values: &[f64], seed: u64) -> Option<f64> {
     let mut values = sorted(values);
     if values.len() < 4 || values[0] <= 0.0 {
         return None;

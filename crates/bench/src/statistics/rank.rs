@@ -16,7 +16,7 @@ const PAIRS_MAX: usize = 250_000;
 /// Two-sided, and exact up to 50 values: the distribution of the rank sum over all divisions of the ranks as observed,
 /// ties as mid-ranks. Beyond that the normal approximation with corrections for ties and continuity.
 #[must_use]
-pub fn mann_whitney(a: &[f64], b: &[f64]) -> Option<RankTest> {
+pub(crate) fn mann_whitney(a: &[f64], b: &[f64]) -> Option<RankTest> {
     let (a, b) = (sorted(a), sorted(b));
     if a.is_empty() || b.is_empty() {
         return None;
@@ -110,7 +110,7 @@ fn approximate_p(u: f64, n: f64, m: f64, ties: &[f64]) -> f64 {
 
 /// Size of an effect in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Size {
+pub(crate) enum Size {
     /// Hardly any.
     Negligible,
     /// Visible in many values.
@@ -124,7 +124,7 @@ pub enum Size {
 impl Size {
     /// The word itself.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Negligible => "negligible",
             Self::Small => "small",
@@ -136,7 +136,7 @@ impl Size {
 
 /// Size of a Cliff's delta, by the bounds of Romano and others (2006): 0.147, 0.33 and 0.474.
 #[must_use]
-pub fn size_of(cliffs_delta: f64) -> Size {
+pub(crate) fn size_of(cliffs_delta: f64) -> Size {
     match cliffs_delta.abs() {
         d if d < 0.147 => Size::Negligible,
         d if d < 0.33 => Size::Small,
@@ -148,14 +148,15 @@ pub fn size_of(cliffs_delta: f64) -> Size {
 /// How far `b` lies above `a`: the median of all differences of a value of `b` and one of `a` (Hodges and Lehmann
 /// 1963). `None` if a side has no finite value.
 #[must_use]
-pub fn hodges_lehmann_shift(a: &[f64], b: &[f64]) -> Option<f64> {
+#[cfg(test)]
+pub(crate) fn hodges_lehmann_shift(a: &[f64], b: &[f64]) -> Option<f64> {
     median_of_pairs(a, b, |a, b| b - a)
 }
 
 /// `b` over `a`: the median of all ratios of a value of `b` to one of `a`, which is the Hodges-Lehmann shift of
 /// logarithms. `None` if a side has no finite value or a value of `a` is not above 0.
 #[must_use]
-pub fn ratio(a: &[f64], b: &[f64]) -> Option<f64> {
+pub(crate) fn ratio(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.iter().any(|v| v.is_finite() && *v <= 0.0) {
         return None;
     }

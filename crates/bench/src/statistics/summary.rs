@@ -13,7 +13,7 @@ pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
 /// Quantile `share` (0 to 1) of values **in rising order**, interpolated linearly (Hyndman and Fan's type 7, the
 /// default of R and NumPy); `None` if there are none.
 #[must_use]
-pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = share.clamp(0.0, 1.0) * last as f64;
     let (below, above) = (place.floor() as usize, place.ceil() as usize);
@@ -22,20 +22,21 @@ pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
 
 /// Median of the finite values.
 #[must_use]
-pub fn median(values: &[f64]) -> Option<f64> {
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(&sorted(values), 0.5)
 }
 
 /// Lower and upper quartile of the finite values.
 #[must_use]
-pub fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
+#[cfg(test)]
+pub(crate) fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
     let sorted = sorted(values);
     Some((quantile(&sorted, 0.25)?, quantile(&sorted, 0.75)?))
 }
 
 /// Median absolute deviation from the median, not scaled to a normal distribution's deviation.
 #[must_use]
-pub fn mad(values: &[f64]) -> Option<f64> {
+pub(crate) fn mad(values: &[f64]) -> Option<f64> {
     let centre = median(values)?;
     let finite = values.iter().filter(|v| v.is_finite());
     let deviations: Vec<f64> = finite.map(|v| (v - centre).abs()).collect();
@@ -44,7 +45,7 @@ pub fn mad(values: &[f64]) -> Option<f64> {
 
 /// Standard deviation (n - 1) over mean, percent; `None` below two values or with a mean of 0.
 #[must_use]
-pub fn cv_percent(values: &[f64]) -> Option<f64> {
+pub(crate) fn cv_percent(values: &[f64]) -> Option<f64> {
     let values = sorted(values);
     if values.len() < 2 {
         return None;
@@ -58,7 +59,7 @@ pub fn cv_percent(values: &[f64]) -> Option<f64> {
 
 /// Everything that is printed of a sample; `None` without a finite value. `seed` decides the resamples.
 #[must_use]
-pub fn estimate(values: &[f64], seed: u64) -> Option<Estimate> {
+pub(crate) fn estimate(values: &[f64], seed: u64) -> Option<Estimate> {
     let sorted = sorted(values);
     let interval = median_interval(&sorted, seed);
     Some(Estimate {

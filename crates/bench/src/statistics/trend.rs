@@ -10,7 +10,7 @@ const POINTS_MAX: usize = 1_000;
 
 /// A slope and its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slope {
+pub(crate) struct Slope {
     /// Median of the slopes between all pairs of points.
     pub slope: f64,
     /// Its interval; `None` where the points are too few for one.
@@ -20,7 +20,7 @@ pub struct Slope {
 /// Slope of `(x, y)` points: the median of the slopes between all pairs (Theil 1950, Sen 1968), with Sen's interval.
 /// `None` below three points, or if all have one x.
 #[must_use]
-pub fn theil_sen(points: &[(f64, f64)]) -> Option<Slope> {
+pub(crate) fn theil_sen(points: &[(f64, f64)]) -> Option<Slope> {
     let points = usable(points);
     let mut slopes = Vec::new();
     for (at, a) in points.iter().enumerate() {
@@ -54,7 +54,7 @@ pub fn theil_sen(points: &[(f64, f64)]) -> Option<Slope> {
 /// Two-sided p of "y neither rises nor falls with x" (Kendall 1938): exact for up to 40 points without equal values,
 /// else the normal approximation with correction for ties. `None` below three points.
 #[must_use]
-pub fn kendall_p(points: &[(f64, f64)]) -> Option<f64> {
+pub(crate) fn kendall_p(points: &[(f64, f64)]) -> Option<f64> {
     let points = usable(points);
     let n = points.len();
     if n < 3 {

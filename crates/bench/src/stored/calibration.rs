@@ -9,7 +9,7 @@ use crate::record::{Calibration, Machine, Reused, SCHEMA_VERSION, rfc3339_utc};
 
 /// Under which circumstances a calibration was measured. It holds under the same ones only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Circumstances {
+pub(crate) struct Circumstances {
     /// The machine; its load does not count.
     pub machine: Machine,
     /// The program: version, size and time of its file.
@@ -25,7 +25,7 @@ pub struct Circumstances {
 impl Circumstances {
     /// Without what changes from minute to minute.
     #[must_use]
-    pub fn settled(mut self) -> Circumstances {
+    pub(crate) fn settled(mut self) -> Circumstances {
         self.machine.load_average_1m = None;
         self
     }
@@ -42,7 +42,7 @@ struct Kept {
 
 /// The program whose file is `exe`, so that another build is told from it; `None` if it cannot be looked at.
 #[must_use]
-pub fn binary(exe: &Path) -> Option<String> {
+pub(crate) fn binary(exe: &Path) -> Option<String> {
     let found = std::fs::metadata(exe).ok()?;
     let changed = found.modified().ok()?;
     let changed = changed.duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -56,7 +56,7 @@ pub fn binary(exe: &Path) -> Option<String> {
 
 /// Where the calibration of `machine` is kept; `None` without a home.
 #[must_use]
-pub fn calibration_path(
+pub(crate) fn calibration_path(
     machine: &Machine,
     env: impl Fn(&str) -> Option<String>,
 ) -> Option<PathBuf> {
@@ -65,7 +65,12 @@ pub fn calibration_path(
 
 /// The calibration kept at `path`, if it was measured under `now` at most `age_max_s` before `unix_s`.
 #[must_use]
-pub fn reuse(path: &Path, now: &Circumstances, unix_s: i64, age_max_s: f64) -> Option<Calibration> {
+pub(crate) fn reuse(
+    path: &Path,
+    now: &Circumstances,
+    unix_s: i64,
+    age_max_s: f64,
+) -> Option<Calibration> {
     let kept: Kept = read_kept(path, "a calibration").ok()?;
     let age_s = unix_s.checked_sub(kept.measured_unix_s)? as f64;
     // A clock that was set back makes it come from the future: its age is not known.
@@ -86,7 +91,7 @@ pub fn reuse(path: &Path, now: &Circumstances, unix_s: i64, age_max_s: f64) -> O
 ///
 /// # Errors
 /// If a folder or file cannot be written.
-pub fn keep(
+pub(crate) fn keep(
     path: &Path,
     now: &Circumstances,
     unix_s: i64,

@@ -58,7 +58,7 @@ impl Found {
 
 /// Whether two records come from the same machine, as far as they tell.
 #[must_use]
-pub fn same_machine(a: &Machine, b: &Machine) -> bool {
+pub(crate) fn same_machine(a: &Machine, b: &Machine) -> bool {
     let mut found = Found::default();
     machine(&mut found, a, b);
     found.0.is_empty()
@@ -150,7 +150,7 @@ fn goals(found: &mut Found, a: &SearchGoal, b: &SearchGoal) {
 
 /// In what the circumstances of two runs differ, without looking at their rows.
 #[must_use]
-pub fn differences(a: &RunRecord, b: &RunRecord) -> Vec<Difference> {
+pub(crate) fn differences(a: &RunRecord, b: &RunRecord) -> Vec<Difference> {
     let mut found = Found::default();
     circumstances(&mut found, a, b);
     for target in &a.targets {

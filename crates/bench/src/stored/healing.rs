@@ -19,7 +19,7 @@ const COMMAND: &str = "recovery";
 
 /// The newest recovery runs in a results folder, newest first. What cannot be read is passed over: it is not asked for.
 #[must_use]
-pub fn recoveries(results: &Path) -> Vec<StoredRun> {
+pub(crate) fn recoveries(results: &Path) -> Vec<StoredRun> {
     let Ok(entries) = fs::read_dir(results) else {
         return Vec::new();
     };
@@ -51,7 +51,7 @@ fn is_recovery(folder: &Path) -> bool {
 /// Takes into the zones of every searched cell what the newest of `stored` that measured the same thing found about its
 /// healing. A system that was seen not to heal has a lower safe load, or none that can be relied on; one that healed is
 /// said to have.
-pub fn heed(record: &mut RunRecord, stored: &[StoredRun]) {
+pub(crate) fn heed(record: &mut RunRecord, stored: &[StoredRun]) {
     let (machine, targets) = (record.manifest.machine.clone(), record.targets.clone());
     for cell in &mut record.cells {
         let Some(target) = targets.iter().find(|target| target.name == cell.target) else {

@@ -16,19 +16,22 @@ mod read;
 mod rows;
 mod trends;
 
-pub use calibration::{Circumstances, binary, calibration_path, keep, reuse};
+pub(crate) use calibration::{Circumstances, binary, calibration_path, keep, reuse};
 pub use compare::{Arms, compare};
-pub use equality::{differences, same_machine};
+pub(crate) use equality::{differences, same_machine};
 pub use gate::{Gate, Refused, gate};
-pub use healing::{heed, recoveries};
-pub use noise::{NOISE_STARTS_MIN, noise};
-pub use read::{StoredRun, noise_path, read_noise, read_runs, read_whole_runs, write_noise};
-pub use trends::{RUNS_FOR_A_CLAIM, told_p, trend_verdict, trends};
+pub(crate) use healing::{heed, recoveries};
+pub(crate) use noise::NOISE_STARTS_MIN;
+pub use noise::noise;
+pub(crate) use read::read_whole_runs;
+pub use read::{StoredRun, noise_path, read_noise, read_runs, write_noise};
+pub use trends::trends;
+pub(crate) use trends::{RUNS_FOR_A_CLAIM, told_p, trend_verdict};
 
 use crate::record::ClaimFloor;
 
 /// Smallest difference that is claimed where this machine's noise was not measured, percent.
-pub const CLAIM_PERCENT: f64 = 5.0;
+pub(crate) const CLAIM_PERCENT: f64 = 5.0;
 
 /// The floor without a calibration.
 #[must_use]

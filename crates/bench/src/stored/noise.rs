@@ -6,7 +6,7 @@ use crate::record::{Metric, MetricNoise, NoiseRecord, SCHEMA_VERSION};
 use crate::statistics::{chance_difference_percent, cv_percent, ratio};
 
 /// Fewest starts of one and the same thing from which its noise is told.
-pub const NOISE_STARTS_MIN: usize = 6;
+pub(crate) const NOISE_STARTS_MIN: usize = 6;
 
 /// Noise of what the runs measured again and again. Targets called `NAME (A)` and `NAME (B)` are the same program.
 ///

@@ -39,7 +39,7 @@ pub fn read_runs(paths: &[PathBuf]) -> Result<Vec<StoredRun>, String> {
 ///
 /// # Errors
 /// As [`read_runs`], and if no run of a folder can be read.
-pub fn read_whole_runs(paths: &[PathBuf]) -> Result<(Vec<StoredRun>, Vec<String>), String> {
+pub(crate) fn read_whole_runs(paths: &[PathBuf]) -> Result<(Vec<StoredRun>, Vec<String>), String> {
     let mut files = Vec::new();
     for path in paths {
         files.extend(find(path)?);

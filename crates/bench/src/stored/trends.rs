@@ -18,7 +18,7 @@ const VARIABLE_PERCENT: f64 = 25.0;
 /// Largest p of a claim.
 const P_MAX: f64 = 0.05;
 /// Fewest runs that a claim may rest on: with four, no order of the values is rarer than one in twelve.
-pub const RUNS_FOR_A_CLAIM: usize = 5;
+pub(crate) const RUNS_FOR_A_CLAIM: usize = 5;
 /// Seed of the random orders that a change of level is compared with.
 const CHANGES_SEED: u64 = 0x6368_616e_6765;
 /// Seed of the bootstrap of each run's starts.
@@ -181,7 +181,7 @@ fn colour(change_percent: Option<f64>, metric: Metric) -> TrendColour {
 
 /// What a row allows to say: with few runs nothing, whatever its slope.
 #[must_use]
-pub fn trend_verdict(row: &TrendRow) -> Verdict {
+pub(crate) fn trend_verdict(row: &TrendRow) -> Verdict {
     match (row.slope_percent_per_run, row.p) {
         (Some(_), Some(_)) if row.points.len() < RUNS_FOR_A_CLAIM => Verdict::TooFew,
         (Some(slope), Some(p)) if p < P_MAX => match (slope > 0.0) == row.metric.more_is_better() {
@@ -195,7 +195,7 @@ pub fn trend_verdict(row: &TrendRow) -> Verdict {
 
 /// `p = 0.012`, or `p < 0.001`: no p is 0.
 #[must_use]
-pub fn told_p(p: f64) -> String {
+pub(crate) fn told_p(p: f64) -> String {
     if p < 0.001 {
         "p < 0.001".to_owned()
     } else {

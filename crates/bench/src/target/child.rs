@@ -28,13 +28,13 @@ const LOG_LINE_CHARS: usize = 160;
 
 /// A folder of our own that is removed with everything in it.
 #[derive(Debug)]
-pub struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
     /// A new folder in the system's place for temporary files.
-    pub fn new(name: &str) -> io::Result<Folder> {
+    pub(crate) fn new(name: &str) -> io::Result<Folder> {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!(
@@ -47,7 +47,7 @@ impl Folder {
 
     /// Its path.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -106,7 +106,7 @@ impl How {
 
 /// A running server process. Dropping it ends the process.
 #[derive(Debug)]
-pub struct ServerProcess {
+pub(crate) struct ServerProcess {
     child: Child,
     how: How,
     folder: Folder,
@@ -118,7 +118,7 @@ pub struct ServerProcess {
 impl ServerProcess {
     /// Starts `exe arguments` with what it is given `further`, on processor `core` if one is given. `folder` is its working
     /// directory.
-    pub fn start(
+    pub(crate) fn start(
         name: &str,
         exe: &Path,
         arguments: &[String],
@@ -145,7 +145,7 @@ impl ServerProcess {
     ///
     /// # Errors
     /// If it does not start, or is not ready in time.
-    pub fn restart(&mut self, ready: impl Fn() -> bool) -> Result<(), String> {
+    pub(crate) fn restart(&mut self, ready: impl Fn() -> bool) -> Result<(), String> {
         let mut last = String::new();
         for _ in 0..RESTARTS {
             self.kill();
@@ -162,12 +162,15 @@ impl ServerProcess {
 
     /// Process id.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits until `ready` says yes; returns how long that took. Fails when the process ends or takes too long.
-    pub fn wait_ready(&mut self, mut ready: impl FnMut() -> bool) -> Result<Duration, String> {
+    pub(crate) fn wait_ready(
+        &mut self,
+        mut ready: impl FnMut() -> bool,
+    ) -> Result<Duration, String> {
         let start = Instant::now();
         while start.elapsed() < READY_TIMEOUT {
             if ready() {
@@ -187,14 +190,14 @@ impl ServerProcess {
     }
 
     /// Ends the process at once: what it still wanted to do is not done.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         // Already gone is as good as killed.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 
     /// How the process ended; `None` while it runs.
-    pub fn obituary(&mut self) -> Option<String> {
+    pub(crate) fn obituary(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
         Some(format!(
             "{} ended ({status}){}",
@@ -241,7 +244,7 @@ impl Drop for ServerProcess {
 }
 
 /// A loopback port that was free a moment ago.
-pub fn free_port() -> io::Result<u16> {
+pub(crate) fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
         .port())
@@ -249,7 +252,7 @@ pub fn free_port() -> io::Result<u16> {
 
 /// The loopback endpoint of `port`.
 #[must_use]
-pub fn loopback(port: u16) -> Endpoint {
+pub(crate) fn loopback(port: u16) -> Endpoint {
     Endpoint::plain(Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
 }
 

@@ -53,7 +53,7 @@ impl Client {
     }
 
     /// Sends one command and waits for its answer; an error reply is an answer.
-    pub fn call(&mut self, args: &[&[u8]]) -> Result<Value, String> {
+    pub(crate) fn call(&mut self, args: &[&[u8]]) -> Result<Value, String> {
         let mut request = Vec::new();
         resp::write_command(&mut request, args);
         let frame = self.exchange(&request, args)?;
@@ -120,7 +120,7 @@ impl Client {
     }
 
     /// `INFO section` as name and value pairs.
-    pub fn info(&mut self, section: &str) -> Result<Vec<(String, String)>, String> {
+    pub(crate) fn info(&mut self, section: &str) -> Result<Vec<(String, String)>, String> {
         let value = self.ask(&[b"INFO", section.as_bytes()])?;
         let text = String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned();
         Ok(text
@@ -131,7 +131,7 @@ impl Client {
     }
 
     /// Whether the server has the command `name`, by COMMAND INFO.
-    pub fn has_command(&mut self, name: &str) -> bool {
+    pub(crate) fn has_command(&mut self, name: &str) -> bool {
         match self.ask(&[b"COMMAND", b"INFO", name.as_bytes()]) {
             Ok(value) => value
                 .as_array()

@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 3;
 /// Pause between them where the ports must stay.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Services that may share a store.
-pub const SERVICES_MAX: u32 = 16;
+pub(crate) const SERVICES_MAX: u32 = 16;
 
 /// A store and the services on it; both end with the last arm that runs on them.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub struct Arm {
 impl Fleet {
     /// Starts `count` services of `threads` threads with rules for `strategies` on the store called `store`: a program to
     /// start, or a `redis://` URL. Store and services are given what `further` says.
-    pub fn start(
+    pub(crate) fn start(
         store: &str,
         strategies: &[Strategy],
         count: u32,
@@ -151,7 +151,12 @@ impl Fleet {
 
     /// The arm that decides by `strategy` on these services.
     #[must_use]
-    pub fn arm(self: &Arc<Fleet>, strategy: Strategy, services: u32, threads: u32) -> Service {
+    pub(crate) fn arm(
+        self: &Arc<Fleet>,
+        strategy: Strategy,
+        services: u32,
+        threads: u32,
+    ) -> Service {
         let record = TargetRecord {
             name: strategy.to_string(),
             ..self.record.clone()
@@ -167,7 +172,7 @@ impl Fleet {
 
     /// Processes of the services.
     #[must_use]
-    pub fn pids(&self) -> Vec<u32> {
+    pub(crate) fn pids(&self) -> Vec<u32> {
         self.services().iter().map(ServerProcess::pid).collect()
     }
 
@@ -175,7 +180,7 @@ impl Fleet {
     ///
     /// # Errors
     /// If one does not start.
-    pub fn restart(&self) -> Result<(), String> {
+    pub(crate) fn restart(&self) -> Result<(), String> {
         let mut services = self.services();
         for (number, service) in services.iter_mut().enumerate() {
             service.kill();
@@ -207,13 +212,13 @@ impl Fleet {
 impl Arm {
     /// How a process that it runs on ended, if one has; `None` for an arm with a process of its own.
     #[must_use]
-    pub fn obituary(&self) -> Option<String> {
+    pub(crate) fn obituary(&self) -> Option<String> {
         self.fleet.as_ref()?.obituary()
     }
 
     /// The error that its strategy states for keys under `limit`, summed, as far as it can show.
     #[must_use]
-    pub fn stated(&self, limit: u64, keys: &[KeyTally]) -> StatedError {
+    pub(crate) fn stated(&self, limit: u64, keys: &[KeyTally]) -> StatedError {
         keys.iter().fold(StatedError::default(), |sum, key| {
             let sent = u64::from(key.sent);
             let one = self

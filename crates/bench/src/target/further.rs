@@ -37,7 +37,7 @@ pub struct Further {
 impl Further {
     /// No more than these arguments.
     #[must_use]
-    pub fn arguments(arguments: Vec<String>) -> Further {
+    pub(crate) fn arguments(arguments: Vec<String>) -> Further {
         Further {
             arguments,
             ..Further::default()
@@ -46,7 +46,7 @@ impl Further {
 
     /// Appends what `other` says.
     #[must_use]
-    pub fn and(mut self, other: Further) -> Further {
+    pub(crate) fn and(mut self, other: Further) -> Further {
         self.variables.extend(other.variables);
         self.arguments.extend(other.arguments);
         self
@@ -126,7 +126,7 @@ pub(crate) fn variable(word: &str) -> Option<(&str, &str)> {
 
 /// All that `given` says about a server that goes by any of `names`.
 #[must_use]
-pub fn of(given: &[ServerArgs], names: &[&str]) -> Further {
+pub(crate) fn of(given: &[ServerArgs], names: &[&str]) -> Further {
     given
         .iter()
         .filter(|one| names.contains(&one.server.as_str()))
@@ -134,7 +134,7 @@ pub fn of(given: &[ServerArgs], names: &[&str]) -> Further {
 }
 
 /// Fails for words about a server that is not among the `started`.
-pub fn check(given: &[ServerArgs], started: &[&str]) -> Result<(), String> {
+pub(crate) fn check(given: &[ServerArgs], started: &[&str]) -> Result<(), String> {
     match given
         .iter()
         .find(|one| !started.contains(&one.server.as_str()))
@@ -154,7 +154,7 @@ pub fn check(given: &[ServerArgs], started: &[&str]) -> Result<(), String> {
 
 /// Says which settings of the environment do not reach the servers; `None` if there are none.
 #[must_use]
-pub fn withheld() -> Option<String> {
+pub(crate) fn withheld() -> Option<String> {
     withheld_of(std::env::vars_os().map(|(name, _)| name))
 }
 

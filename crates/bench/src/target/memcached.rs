@@ -37,7 +37,7 @@ pub struct Memcached {
 
 /// What is asked for `op`; `None` where memcached has nothing like it.
 #[must_use]
-pub fn ask(op: Op, rule: Rule) -> Option<MemcacheAsk> {
+pub(crate) fn ask(op: Op, rule: Rule) -> Option<MemcacheAsk> {
     match op.name() {
         "counter" => Some(MemcacheAsk::Counter(rule)),
         "get" => Some(MemcacheAsk::Get),
@@ -50,7 +50,7 @@ pub fn ask(op: Op, rule: Rule) -> Option<MemcacheAsk> {
 
 impl Memcached {
     /// Starts `memcached` with `threads` threads and what it is given `further`, on processor `core` if one is given.
-    pub fn start(
+    pub(crate) fn start(
         threads: u32,
         core: Option<usize>,
         further: &Further,
@@ -66,7 +66,7 @@ impl Memcached {
     }
 
     /// Takes a server that is running already.
-    pub fn attach(url: &TargetUrl) -> Result<Memcached, String> {
+    pub(crate) fn attach(url: &TargetUrl) -> Result<Memcached, String> {
         let local = url.endpoint.address.is_local();
         let stats = stats(&url.endpoint, "stats")?;
         let pid = stats
@@ -111,7 +111,7 @@ impl Memcached {
     }
 
     /// Asks for `ops` from now on; returns those that memcached does not have.
-    pub fn choose(&mut self, ops: &[Op]) -> Vec<(Op, String)> {
+    pub(crate) fn choose(&mut self, ops: &[Op]) -> Vec<(Op, String)> {
         let rule = Rule {
             limit: 1,
             window_s: 1,
@@ -135,12 +135,12 @@ impl Memcached {
 
     /// The ways in which it is asked.
     #[must_use]
-    pub fn ways(&self) -> Vec<Way> {
+    pub(crate) fn ways(&self) -> Vec<Way> {
         self.ops.iter().map(|op| Way::Op(*op)).collect()
     }
 
     /// Starts it anew in place of the process that was started here. `None` if it was not.
-    pub fn restart(&mut self) -> Option<Result<(), String>> {
+    pub(crate) fn restart(&mut self) -> Option<Result<(), String>> {
         let process = self.process.as_mut()?;
         let endpoint = &self.endpoint;
         let done = process.restart(|| answers(endpoint));
@@ -149,7 +149,7 @@ impl Memcached {
     }
 
     /// How the process ended, if it was started here and has ended.
-    pub fn obituary(&mut self) -> Option<String> {
+    pub(crate) fn obituary(&mut self) -> Option<String> {
         self.process.as_mut().and_then(ServerProcess::obituary)
     }
 }

@@ -1,25 +1,24 @@
 //! Systems under test: found, started, asked what they can do, and stopped again.
 
-pub mod child;
+pub(crate) mod child;
 pub mod client;
-pub mod fleet;
-pub mod further;
-pub mod memcached;
-pub mod peer;
+pub(crate) mod fleet;
+pub(crate) mod further;
+pub(crate) mod memcached;
+pub(crate) mod peer;
 pub mod program;
 mod remains;
 pub mod service;
 mod started;
-pub mod store;
-pub mod strategy;
+pub(crate) mod store;
+pub(crate) mod strategy;
 pub mod url;
 
-pub use fleet::{Arm, Fleet};
-pub use further::Further;
-pub use memcached::Memcached;
+pub(crate) use fleet::{Arm, Fleet};
+pub(crate) use further::Further;
+pub(crate) use memcached::Memcached;
 pub use service::Service;
 pub use store::Store;
-pub use strategy::Strategy;
 
 use crate::load::address::Endpoint;
 use crate::load::operation::Op;
@@ -58,7 +57,7 @@ pub enum Way {
 impl Way {
     /// The way of an operation chosen by name.
     #[must_use]
-    pub fn of(op: Op) -> Way {
+    pub(crate) fn of(op: Op) -> Way {
         match op {
             Op::Native => Way::Native,
             Op::Script => Way::Script,
@@ -68,7 +67,7 @@ impl Way {
 
     /// Whether a rate limit service is asked, which has its own rules.
     #[must_use]
-    pub fn is_service(self) -> bool {
+    pub(crate) fn is_service(self) -> bool {
         matches!(self, Way::Grpc | Way::Http)
     }
 }
@@ -76,7 +75,7 @@ impl Way {
 impl Target {
     /// How it appears in the report.
     #[must_use]
-    pub fn record(&self) -> &TargetRecord {
+    pub(crate) fn record(&self) -> &TargetRecord {
         match self {
             Target::Store(store) => &store.record,
             Target::Service(service) => &service.record,
@@ -108,7 +107,7 @@ impl Target {
 
     /// Strategy for hot keys and what the service shares with others, if it is an arm of their comparison.
     #[must_use]
-    pub fn arm(&self) -> Option<&Arm> {
+    pub(crate) fn arm(&self) -> Option<&Arm> {
         match self {
             Target::Service(service) => service.arm.as_ref(),
             _ => None,
@@ -117,7 +116,7 @@ impl Target {
 
     /// The fleet that the service runs on, if any.
     #[must_use]
-    pub fn fleet(&self) -> Option<&Fleet> {
+    pub(crate) fn fleet(&self) -> Option<&Fleet> {
         self.arm()?.fleet.as_deref()
     }
 
@@ -125,7 +124,7 @@ impl Target {
     ///
     /// # Errors
     /// If a service does not start again.
-    pub fn tidy(&self) -> Result<(), String> {
+    pub(crate) fn tidy(&self) -> Result<(), String> {
         match (self.arm(), self.fleet()) {
             (Some(arm), Some(fleet)) if arm.strategy.leaves_work() => fleet.restart(),
             _ => Ok(()),
@@ -137,7 +136,7 @@ impl Target {
     ///
     /// # Errors
     /// If keys may have stayed.
-    pub fn leave(&self, prefix: &str, window_s: u64) -> Result<(), String> {
+    pub(crate) fn leave(&self, prefix: &str, window_s: u64) -> Result<(), String> {
         let Target::Store(store) = self else {
             return Ok(());
         };
@@ -163,12 +162,12 @@ impl Target {
 
     /// Least limit for which it has a rule.
     #[must_use]
-    pub fn limit_min(&self) -> u64 {
+    pub(crate) fn limit_min(&self) -> u64 {
         self.arm().map_or(1, |_| strategy::LIMIT_MIN)
     }
 
     /// How its process ended, if it was started here and has ended.
-    pub fn obituary(&mut self) -> Option<String> {
+    pub(crate) fn obituary(&mut self) -> Option<String> {
         match self {
             Target::Store(store) => store.obituary(),
             Target::Service(service) => service.obituary(),

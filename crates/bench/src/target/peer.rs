@@ -22,7 +22,7 @@ const THROTTLE_PATH: &str = "/throttle";
 const THROTTLE_BODY: &str = r#"{"key":"{key}","max_burst":{limit},"count_per_period":{limit},"period":{window},"quantity":1}"#;
 
 /// Names of services that are started here.
-pub const NAMES: [&str; 4] = [
+pub(crate) const NAMES: [&str; 4] = [
     "tollgate-grpc",
     "tollgate-http",
     "throttlecrab-grpc",
@@ -31,7 +31,7 @@ pub const NAMES: [&str; 4] = [
 
 /// What is asked of a peer.
 #[derive(Clone, Debug)]
-pub enum Asking {
+pub(crate) enum Asking {
     /// Calls over gRPC.
     Grpc(Calls),
     /// Requests over HTTP.
@@ -40,7 +40,7 @@ pub enum Asking {
 
 /// A service to be compared.
 #[derive(Debug)]
-pub struct Peer {
+pub(crate) struct Peer {
     /// How it appears in the report.
     pub record: TargetRecord,
     /// Where it listens.
@@ -61,7 +61,7 @@ enum Started {
 
 /// Whether `name` is a service that is started here, or the URL of one.
 #[must_use]
-pub fn is_service(name: &str) -> bool {
+pub(crate) fn is_service(name: &str) -> bool {
     let url = || name.split_once('=').map_or(name, |(_, url)| url);
     NAMES.contains(&name) || ["grpc://", "http://"].iter().any(|s| url().starts_with(s))
 }
@@ -69,7 +69,7 @@ pub fn is_service(name: &str) -> bool {
 impl Peer {
     /// A service by name, started here on processor `core` with what it is given `further`, or by URL. Does not ask whose
     /// machine the URL names.
-    pub fn open(
+    pub(crate) fn open(
         name: &str,
         threads: u32,
         core: Option<usize>,
@@ -196,19 +196,25 @@ impl Peer {
 
     /// Whether it is throttlecrab, by the name of its process.
     #[must_use]
-    pub fn is_throttlecrab(&self) -> bool {
+    pub(crate) fn is_throttlecrab(&self) -> bool {
         self.record.server_name.starts_with("throttlecrab")
     }
 
     /// Requests for `keys` keys under a limit, which is one of [`super::service::limits`].
     #[must_use]
-    pub fn asking(&self, limit: u64, prefix: &str, keys: u32) -> Asking {
+    pub(crate) fn asking(&self, limit: u64, prefix: &str, keys: u32) -> Asking {
         self.asking_several(limit, prefix, keys, 1)
     }
 
     /// The same with several descriptors in each request, where the service takes any; their keys are counted once.
     #[must_use]
-    pub fn asking_several(&self, limit: u64, prefix: &str, keys: u32, descriptors: u32) -> Asking {
+    pub(crate) fn asking_several(
+        &self,
+        limit: u64,
+        prefix: &str,
+        keys: u32,
+        descriptors: u32,
+    ) -> Asking {
         let rule = rule(limit);
         if let Some(http) = &self.http {
             let mut http = http.clone();
@@ -233,7 +239,7 @@ impl Peer {
 
     /// What is asked, for tables.
     #[must_use]
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match &self.http {
             Some(http) => http.title.clone(),
             None if self.is_throttlecrab() => "gRPC Throttle".into(),
@@ -242,7 +248,7 @@ impl Peer {
     }
 
     /// How the process ended, if it was started here and has ended.
-    pub fn obituary(&mut self) -> Option<String> {
+    pub(crate) fn obituary(&mut self) -> Option<String> {
         match self.started.as_mut()? {
             Started::Tollgate(service) => service.obituary(),
             Started::Other(process) => process.obituary(),

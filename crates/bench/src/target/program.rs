@@ -16,7 +16,7 @@ impl StoreSettings {
     /// Arguments of `program` for them; nothing is kept on disk in any case. The policy evicts keys that expire, oldest
     /// use first, as Dragonfly and memcached do by themselves where they may evict at all.
     #[must_use]
-    pub fn arguments(self, program: Program) -> Vec<String> {
+    pub(crate) fn arguments(self, program: Program) -> Vec<String> {
         let words: &[&str] = match (self, program) {
             (StoreSettings::Plain, _) => &[],
             (_, Program::Tollgate | Program::Redis | Program::Valkey | Program::Keydb) => {
@@ -64,7 +64,7 @@ pub enum Program {
 
 impl Program {
     /// The peers that are looked for on PATH, in the order of the report.
-    pub const PEERS: [Program; 6] = [
+    pub(crate) const PEERS: [Program; 6] = [
         Program::Redis,
         Program::Valkey,
         Program::Dragonfly,
@@ -75,7 +75,7 @@ impl Program {
 
     /// Names of the stores that speak RESP, for messages.
     #[must_use]
-    pub fn stores() -> String {
+    pub(crate) fn stores() -> String {
         let all = [Program::Tollgate].into_iter().chain(Program::PEERS);
         let names: Vec<&str> = all
             .filter(|one| one.speaks_resp())
@@ -86,7 +86,7 @@ impl Program {
 
     /// Name on the command line and in tables.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Program::Tollgate => "tollgate",
             Program::Redis => "redis-server",
@@ -100,7 +100,7 @@ impl Program {
 
     /// Whether who measures without naming systems is told that it is not installed.
     #[must_use]
-    pub fn is_missed(self) -> bool {
+    pub(crate) fn is_missed(self) -> bool {
         !matches!(self, Program::Keydb | Program::Garnet)
     }
 
@@ -130,7 +130,7 @@ impl Program {
 
     /// Arguments for a server on `port` with `threads` worker threads that keeps nothing and works in `directory`.
     #[must_use]
-    pub fn arguments(self, port: u16, threads: u32, directory: &Path) -> Vec<String> {
+    pub(crate) fn arguments(self, port: u16, threads: u32, directory: &Path) -> Vec<String> {
         let port = port.to_string();
         let directory = directory.display().to_string();
         let words: Vec<&str> = match self {
@@ -200,7 +200,7 @@ impl Program {
 
     /// What makes it a node of a cluster; empty where that is not known.
     #[must_use]
-    pub fn as_cluster_node(self) -> Vec<String> {
+    pub(crate) fn as_cluster_node(self) -> Vec<String> {
         let words: &[&str] = match self {
             Program::Tollgate => &["--cluster-enabled", "emulated"],
             Program::Redis | Program::Valkey | Program::Keydb => &["--cluster-enabled", "yes"],
@@ -212,13 +212,13 @@ impl Program {
 
     /// Whether it speaks RESP.
     #[must_use]
-    pub fn speaks_resp(self) -> bool {
+    pub(crate) fn speaks_resp(self) -> bool {
         self != Program::Memcached
     }
 
     /// Worker threads it runs when given `cores` cores.
     #[must_use]
-    pub fn threads(self, cores: u32) -> u32 {
+    pub(crate) fn threads(self, cores: u32) -> u32 {
         match self {
             Program::Redis | Program::Valkey => 1,
             Program::Tollgate
@@ -231,7 +231,7 @@ impl Program {
 
     /// How to get it, for the message that says it was not found.
     #[must_use]
-    pub fn hint(self) -> &'static str {
+    pub(crate) fn hint(self) -> &'static str {
         match self {
             Program::Tollgate => "it is this program",
             Program::Redis => "not on PATH (Debian and Ubuntu: apt install redis-server)",

@@ -17,9 +17,9 @@ use crate::os::{listener, proc};
 use crate::record::{TargetKind, TargetRecord};
 
 /// Domain of the rules that the service is asked for.
-pub const DOMAIN: &str = "bench";
+pub(crate) const DOMAIN: &str = "bench";
 /// Window of all rules, in seconds: a day, so that no boundary falls into a step.
-pub const WINDOW_S: u64 = 86_400;
+pub(crate) const WINDOW_S: u64 = 86_400;
 /// Largest limit among the rules.
 const LIMIT_MAX: u64 = 50_000_000;
 
@@ -118,7 +118,7 @@ fn listens(endpoint: &Endpoint) -> bool {
 
 /// What the command line says about requests over HTTP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HttpOptions {
+pub(crate) struct HttpOptions {
     /// Method; POST with a body and GET without one by default.
     pub method: Option<String>,
     /// Further headers.
@@ -129,7 +129,7 @@ pub struct HttpOptions {
 
 impl HttpOptions {
     /// What is asked at `authority` and `path`.
-    pub fn ask(&self, authority: &str, path: &str) -> Result<HttpAsk, String> {
+    pub(crate) fn ask(&self, authority: &str, path: &str) -> Result<HttpAsk, String> {
         let own = path == "/json" && self.method.is_none() && self.body.is_none();
         let body = self.body.as_deref().or(own.then_some(RATE_LIMIT_BODY));
         let mut headers = self.headers.clone();
@@ -144,7 +144,7 @@ impl HttpOptions {
 }
 
 /// Limits for which a rule exists: 1, 2, 5, 10, 20, 50, ...
-pub fn limits() -> impl Iterator<Item = u64> {
+pub(crate) fn limits() -> impl Iterator<Item = u64> {
     let decades = std::iter::successors(Some(1_u64), |decade| decade.checked_mul(10));
     decades
         .flat_map(|decade| [decade, 2 * decade, 5 * decade])
@@ -171,12 +171,16 @@ pub(super) fn entry(limit: u64) -> String {
 
 impl Service {
     /// Starts this program as a service on its own store, asked over gRPC.
-    pub fn start(threads: u32, core: Option<usize>, further: &Further) -> Result<Service, String> {
+    pub(crate) fn start(
+        threads: u32,
+        core: Option<usize>,
+        further: &Further,
+    ) -> Result<Service, String> {
         Service::start_as("tollgate-grpc", threads, core, None, &rules_yaml(), further)
     }
 
     /// The same called `name` with rules of its own, as an arm of a comparison of strategies.
-    pub fn start_arm(
+    pub(crate) fn start_arm(
         name: &str,
         rules: &str,
         threads: u32,
@@ -191,7 +195,12 @@ impl Service {
 
     /// An arm that runs on the services of a fleet.
     #[must_use]
-    pub fn of_fleet(record: TargetRecord, endpoint: Endpoint, pids: Vec<u32>, arm: Arm) -> Service {
+    pub(crate) fn of_fleet(
+        record: TargetRecord,
+        endpoint: Endpoint,
+        pids: Vec<u32>,
+        arm: Arm,
+    ) -> Service {
         Service {
             record,
             endpoint,
@@ -203,7 +212,7 @@ impl Service {
     }
 
     /// Starts this program as a service on its own store, asked over HTTP.
-    pub fn start_http(
+    pub(crate) fn start_http(
         threads: u32,
         core: Option<usize>,
         options: &HttpOptions,
@@ -276,7 +285,7 @@ impl Service {
     }
 
     /// Takes an HTTP server that runs already.
-    pub fn attach_http(url: &TargetUrl, options: &HttpOptions) -> Result<Service, String> {
+    pub(crate) fn attach_http(url: &TargetUrl, options: &HttpOptions) -> Result<Service, String> {
         let ask = options.ask(&url.authority, &url.path)?;
         Service::attached(url, Some(ask))
     }
@@ -306,7 +315,7 @@ impl Service {
 
     /// The ways in which it is asked.
     #[must_use]
-    pub fn ways(&self) -> Vec<Way> {
+    pub(crate) fn ways(&self) -> Vec<Way> {
         vec![if self.http.is_some() {
             Way::Http
         } else {
@@ -316,14 +325,14 @@ impl Service {
 
     /// What is asked over HTTP under `rule`; `None` for gRPC.
     #[must_use]
-    pub fn ask(&self, rule: Rule) -> Option<Ask> {
+    pub(crate) fn ask(&self, rule: Rule) -> Option<Ask> {
         let http = self.http.clone()?;
         Some(Ask::Http(Box::new(http), rule))
     }
 
     /// The calls for `keys` keys under `rule`, whose limit is one of [`limits`].
     #[must_use]
-    pub fn calls(&self, rule: Rule, prefix: &str, keys: u32) -> Calls {
+    pub(crate) fn calls(&self, rule: Rule, prefix: &str, keys: u32) -> Calls {
         let authority = self.endpoint.address.to_string();
         let entry = match &self.arm {
             Some(arm) => arm.strategy.entry(rule.limit),
@@ -333,7 +342,7 @@ impl Service {
     }
 
     /// Starts it anew in place of the process that was started here, or of those of its fleet. `None` if it was not.
-    pub fn restart(&mut self) -> Option<Result<(), String>> {
+    pub(crate) fn restart(&mut self) -> Option<Result<(), String>> {
         if let Some(fleet) = self.arm.as_ref().and_then(|arm| arm.fleet.as_ref()) {
             return Some(fleet.restart());
         }
@@ -345,7 +354,7 @@ impl Service {
     }
 
     /// How the process ended, if it was started here and has ended.
-    pub fn obituary(&mut self) -> Option<String> {
+    pub(crate) fn obituary(&mut self) -> Option<String> {
         let own = self.process.as_mut().and_then(ServerProcess::obituary);
         own.or_else(|| self.arm.as_ref().and_then(Arm::obituary))
     }

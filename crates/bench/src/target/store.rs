@@ -88,7 +88,7 @@ impl Store {
     }
 
     /// The same with `further` settings.
-    pub fn start_with(
+    pub(crate) fn start_with(
         program: Program,
         threads: u32,
         core: Option<usize>,
@@ -136,7 +136,7 @@ impl Store {
     ///
     /// # Errors
     /// If it cannot, or may not.
-    pub fn flush(&mut self) -> Result<(), String> {
+    pub(crate) fn flush(&mut self) -> Result<(), String> {
         Client::connect(&self.endpoint)?.ask(&[b"FLUSHALL"])?;
         self.keys_before = self.keys_before.map(|_| 0);
         // Some stores forget their scripts with their keys.
@@ -147,7 +147,7 @@ impl Store {
     ///
     /// # Errors
     /// If it cannot be asked.
-    pub fn delete(&self, keys: &[String]) -> Result<u64, String> {
+    pub(crate) fn delete(&self, keys: &[String]) -> Result<u64, String> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
         remains::delete(&mut Client::connect(&self.endpoint)?, &keys)
     }
@@ -208,7 +208,7 @@ impl Store {
     }
 
     /// Makes a node of a cluster serve all slots, if it serves none yet, and waits until it does.
-    pub fn serve_all_slots(&mut self) -> Result<(), String> {
+    pub(crate) fn serve_all_slots(&mut self) -> Result<(), String> {
         let mut client = Client::connect(&self.endpoint)?;
         if cluster_is_up(&mut client)? {
             return Ok(());
@@ -307,7 +307,7 @@ impl Store {
 
     /// The ways in which it is asked: those chosen, or its own command and the script.
     #[must_use]
-    pub fn ways(&self) -> Vec<Way> {
+    pub(crate) fn ways(&self) -> Vec<Way> {
         if let Some(chosen) = &self.chosen {
             return chosen.iter().map(|(op, _)| Way::of(*op)).collect();
         }
@@ -323,7 +323,7 @@ impl Store {
 
     /// What is asked in a way chosen by name.
     #[must_use]
-    pub fn chosen(&self, op: Op, rule: Rule) -> Option<Ask> {
+    pub(crate) fn chosen(&self, op: Op, rule: Rule) -> Option<Ask> {
         let chosen = self.chosen.as_deref().unwrap_or_default();
         let (_, sha) = chosen.iter().find(|(other, _)| *other == op)?;
         self.render(op, sha.as_deref(), rule)
@@ -331,7 +331,7 @@ impl Store {
 
     /// The fastest decision that the server offers.
     #[must_use]
-    pub fn native(&self, rule: Rule) -> Option<Ask> {
+    pub(crate) fn native(&self, rule: Rule) -> Option<Ask> {
         if self.has_take {
             Some(Ask::RlTake(rule))
         } else if self.has_throttle {
@@ -343,13 +343,13 @@ impl Store {
 
     /// The script that all stores run alike.
     #[must_use]
-    pub fn scripted(&self, rule: Rule) -> Option<Ask> {
+    pub(crate) fn scripted(&self, rule: Rule) -> Option<Ask> {
         self.script.clone().map(|sha| Ask::Evalsha { sha, rule })
     }
 
     /// Whether [`Store::native`] is something else than the script.
     #[must_use]
-    pub fn has_native(&self) -> bool {
+    pub(crate) fn has_native(&self) -> bool {
         self.has_take || self.has_throttle
     }
 
@@ -359,7 +359,7 @@ impl Store {
     }
 
     /// Starts it anew in place of the process that was started here, with the scripts that it had. `None` if it was not.
-    pub fn restart(&mut self) -> Option<Result<(), String>> {
+    pub(crate) fn restart(&mut self) -> Option<Result<(), String>> {
         let process = self.process.as_mut()?;
         let endpoint = &self.endpoint;
         let done = process.restart(|| answers(endpoint));
@@ -383,7 +383,7 @@ impl Store {
     }
 
     /// How the process ended, if it was started here and has ended.
-    pub fn obituary(&mut self) -> Option<String> {
+    pub(crate) fn obituary(&mut self) -> Option<String> {
         self.process.as_mut().and_then(ServerProcess::obituary)
     }
 }

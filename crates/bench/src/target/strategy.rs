@@ -9,7 +9,7 @@ use std::str::FromStr;
 use super::service::{DOMAIN, limits};
 
 /// Least limit for which there are rules: every strategy can split or sample this many units.
-pub const LIMIT_MIN: u64 = 20;
+pub(crate) const LIMIT_MIN: u64 = 20;
 /// Share of a limit that a thread of the embedded store may hold in advance: one part in so many.
 const LEASE_PARTS: u64 = 8;
 /// Limit below which it takes none.
@@ -57,7 +57,7 @@ pub enum Strategy {
 
 /// Units by which admissions may differ from the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StatedError {
+pub(crate) struct StatedError {
     /// Too much.
     pub over: u64,
     /// Too little.
@@ -66,7 +66,7 @@ pub struct StatedError {
 
 impl Strategy {
     /// What is compared by default.
-    pub const DEFAULT: [Strategy; 13] = [
+    pub(crate) const DEFAULT: [Strategy; 13] = [
         Strategy::Exact,
         Strategy::DenialCache,
         Strategy::Local { percent: 25 },
@@ -84,14 +84,14 @@ impl Strategy {
 
     /// Key of its descriptors for a limit.
     #[must_use]
-    pub fn entry(self, limit: u64) -> String {
+    pub(crate) fn entry(self, limit: u64) -> String {
         let name = self.to_string().replace([':', '-'], "_");
         format!("{name}_{limit}")
     }
 
     /// Its value of `hot_key` in the rules of one of `services` services; empty where there is no store elsewhere.
     #[must_use]
-    pub fn hot_key(self, services: u32) -> String {
+    pub(crate) fn hot_key(self, services: u32) -> String {
         match self {
             Strategy::Exact => "exact".into(),
             Strategy::DenialCache => "denial-cache".into(),
@@ -112,7 +112,7 @@ impl Strategy {
 
     /// Services that it runs on, of `services` that share a store.
     #[must_use]
-    pub fn services(self, services: u32) -> u32 {
+    pub(crate) fn services(self, services: u32) -> u32 {
         match self {
             Strategy::Embedded => 1,
             _ => services,
@@ -122,13 +122,13 @@ impl Strategy {
     /// Whether its services have work left behind a load, which would fall into the next one: what a sum held too much is
     /// written again until its window ends.
     #[must_use]
-    pub fn leaves_work(self) -> bool {
+    pub(crate) fn leaves_work(self) -> bool {
         matches!(self, Strategy::WriteBehind { .. })
     }
 
     /// Why it cannot run on `services` services.
     #[must_use]
-    pub fn refusal(self, services: u32) -> Option<String> {
+    pub(crate) fn refusal(self, services: u32) -> Option<String> {
         match self {
             Strategy::Local { percent } if percent * services > 100 => Some(format!(
                 "{self}: the shares of {services} services are more than the limit"
@@ -140,7 +140,7 @@ impl Strategy {
     /// The error that it states for one key under `limit` that was asked for `sent` times with weight 1, on `services`
     /// services of `threads` threads each. It cannot show beyond what was asked for.
     #[must_use]
-    pub fn stated(self, services: u32, threads: u32, limit: u64, sent: u64) -> StatedError {
+    pub(crate) fn stated(self, services: u32, threads: u32, limit: u64, sent: u64) -> StatedError {
         let each = u64::from(self.services(services));
         let (over, under) = match self {
             Strategy::Exact | Strategy::DenialCache | Strategy::Shards { .. } => (0, 0),
@@ -164,7 +164,7 @@ impl Strategy {
 
     /// What seed 000 says of its kind in section 8.3, as accuracy and gain; `None` where it says nothing.
     #[must_use]
-    pub fn seed(self) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn seed(self) -> Option<(&'static str, &'static str)> {
         match self {
             Strategy::Local { .. } => Some(("95-99 %", "50-100 %")),
             Strategy::Shards { .. } => Some(("100 %", "linear")),
@@ -180,7 +180,7 @@ impl Strategy {
 
 /// The rules of `strategies` for each limit from [`LIMIT_MIN`] on.
 #[must_use]
-pub fn rules_yaml(strategies: &[Strategy], services: u32) -> String {
+pub(crate) fn rules_yaml(strategies: &[Strategy], services: u32) -> String {
     let mut text = format!("domain: {DOMAIN}\ndescriptors:\n");
     for strategy in strategies {
         let hot_key = strategy.hot_key(services);

@@ -77,7 +77,7 @@ impl TargetUrl {
 
     /// The processes of this machine that listen there; empty where they cannot be seen.
     #[must_use]
-    pub fn processes(&self) -> Vec<u32> {
+    pub(crate) fn processes(&self) -> Vec<u32> {
         match &self.endpoint.address {
             Address::Tcp(address) if self.endpoint.address.is_local() => {
                 listener::pids_of_port(address.port())

@@ -17,7 +17,7 @@ const OVER_LIMIT: i32 = 2;
 
 /// Requests of all keys, encoded.
 #[derive(Clone, Debug)]
-pub struct Calls {
+pub(crate) struct Calls {
     pub(super) messages: Vec<Vec<u8>>,
     pub(super) authority: String,
     pub(super) method: &'static str,
@@ -63,13 +63,19 @@ struct ThrottleResponse {
 impl Calls {
     /// One descriptor `entry = prefix0`, `entry = prefix1`, ... per key, asked of the service at `authority`.
     #[must_use]
-    pub fn new(domain: &str, entry: &str, prefix: &str, keys: u32, authority: String) -> Calls {
+    pub(crate) fn new(
+        domain: &str,
+        entry: &str,
+        prefix: &str,
+        keys: u32,
+        authority: String,
+    ) -> Calls {
         Calls::of_several(domain, entry, prefix, (keys, 1), authority)
     }
 
     /// The same with `descriptors` descriptors in each call: `entry = prefix0`, `entry = prefix0.1`, ...
     #[must_use]
-    pub fn of_several(
+    pub(crate) fn of_several(
         domain: &str,
         entry: &str,
         prefix: &str,
@@ -107,7 +113,7 @@ impl Calls {
     /// The same keys asked of throttlecrab: `limit` requests per `window_s` seconds, with a burst of all of them. What does
     /// not fit into its 32 bits is cut off there.
     #[must_use]
-    pub fn throttlecrab(rule: Rule, prefix: &str, keys: u32, authority: String) -> Calls {
+    pub(crate) fn throttlecrab(rule: Rule, prefix: &str, keys: u32, authority: String) -> Calls {
         let fit = |number: u64| i32::try_from(number).unwrap_or(i32::MAX);
         let message = |index: u32| {
             prefixed(&ThrottleRequest {
@@ -131,20 +137,20 @@ impl Calls {
     /// The same by callers that wait for `wait`, as Envoy does: they say so with every call, and reset a call that has no
     /// answer by then. Who waits for longer than the protocol has words for (a day and some hours) does not give up.
     #[must_use]
-    pub fn waiting(mut self, wait: Duration) -> Calls {
+    pub(crate) fn waiting(mut self, wait: Duration) -> Calls {
         self.timeout = spoken(wait);
         self
     }
 
     /// Whether callers give up.
     #[must_use]
-    pub fn gives_up(&self) -> bool {
+    pub(crate) fn gives_up(&self) -> bool {
         self.timeout.is_some()
     }
 
     /// Number of keys.
     #[must_use]
-    pub fn keys(&self) -> u32 {
+    pub(crate) fn keys(&self) -> u32 {
         self.messages.len() as u32
     }
 }

@@ -13,7 +13,7 @@ impl OpenLoop {
     /// Whether the oldest request of `connection` belongs to a key whose decisions are kept.
     #[inline]
     #[must_use]
-    pub fn follows(&self, connection: usize) -> bool {
+    pub(crate) fn follows(&self, connection: usize) -> bool {
         let oldest = self.lanes[connection].ring.front();
         oldest.is_some_and(|request| self.tally.decisions.follows(request.key))
     }
@@ -68,7 +68,7 @@ impl OpenLoop {
     }
 
     /// `connection` broke: its unanswered requests count as refused, or as protocol failures if its bytes made no sense.
-    pub fn lose(&mut self, connection: usize, garbage: bool) {
+    pub(crate) fn lose(&mut self, connection: usize, garbage: bool) {
         let lane = &mut self.lanes[connection];
         if !lane.alive {
             return;
@@ -134,7 +134,7 @@ impl OpenLoop {
 
     /// Ends the run early: requests without an answer so far are taken out of the count.
     #[must_use]
-    pub fn interrupt(mut self) -> Tally {
+    pub(crate) fn interrupt(mut self) -> Tally {
         let open = self.backlog.len() + self.clients.waiting() + self.in_flight - self.expired();
         self.tally.planned -= open as u64;
         self.tally.repeated = self.clients.repeated();

@@ -21,7 +21,7 @@ pub struct Decision {
 impl Operation {
     /// What must be said to a server before the operation: nothing, SCRIPT LOAD or FUNCTION LOAD.
     #[must_use]
-    pub fn preparation(&self) -> Option<Vec<Vec<u8>>> {
+    pub(crate) fn preparation(&self) -> Option<Vec<Vec<u8>>> {
         let words = |words: &[&str]| Some(words.iter().map(|w| w.as_bytes().to_vec()).collect());
         match self.call {
             Call::PlainScript => words(&["SCRIPT", "LOAD", FIXED_WINDOW_SCRIPT]),
@@ -44,7 +44,7 @@ impl Operation {
 
     /// The operation under `rule`; `sha` is what SCRIPT LOAD answered.
     #[must_use]
-    pub fn ask(&'static self, rule: Rule, sha: Option<&str>) -> Ask {
+    pub(crate) fn ask(&'static self, rule: Rule, sha: Option<&str>) -> Ask {
         Ask::Decision(Box::new(Decision {
             row: self,
             rule,

@@ -38,7 +38,7 @@ const USE: [Pick<ProcessUse, Option<f64>>; 5] = [
 type Field = (String, String);
 
 /// Every row of a run.
-pub fn rows(record: &RunRecord) -> String {
+pub(crate) fn rows(record: &RunRecord) -> String {
     let heads = fields(record, &Cell::default(), &Step::default(), 0.0);
     let mut out = line(heads.into_iter().map(|(name, _)| name));
     for cell in &record.cells {

@@ -26,12 +26,12 @@ const COLUMNS: [&str; 15] = [
 ];
 
 /// Writes the line of names.
-pub fn write_samples_head(out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write_samples_head(out: &mut impl Write) -> io::Result<()> {
     out.write_all(line(COLUMNS.iter().map(|&name| name.to_owned())).as_bytes())
 }
 
 /// Writes the samples of step `number`, a line each.
-pub fn write_samples(out: &mut impl Write, number: u64, block: &Block) -> io::Result<()> {
+pub(crate) fn write_samples(out: &mut impl Write, number: u64, block: &Block) -> io::Result<()> {
     let about = &block.about;
     let first = [
         number.to_string(),

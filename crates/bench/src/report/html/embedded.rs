@@ -130,7 +130,7 @@ fn inert(json: &str) -> String {
 }
 
 /// The record embedded in a page that [`super::report`] made, with or without a template of one's own.
-pub fn record_in(html: &str) -> Result<RunRecord, RenderError> {
+pub(crate) fn record_in(html: &str) -> Result<RunRecord, RenderError> {
     let missing = || RenderError("there is no tollgate-record in this file".into());
     // The last one, because a name in the page cannot come after the page's own element.
     let at = html.rfind(ELEMENT).ok_or_else(missing)?;

@@ -13,7 +13,7 @@ use super::chart::escape;
 use super::lang::recorded::in_language;
 use super::lang::{Lang, named};
 
-pub use embedded::record_in;
+pub(crate) use embedded::record_in;
 
 pub(super) use cards::{GLOSSARY, thresholds};
 
@@ -26,7 +26,7 @@ const SCRIPT: &str = include_str!("script.js");
 
 /// Why a report could not be rendered or read.
 #[derive(Debug)]
-pub struct RenderError(String);
+pub(crate) struct RenderError(String);
 
 impl std::fmt::Display for RenderError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -73,7 +73,7 @@ fn print(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(
 }
 
 /// The report of a run as one HTML file.
-pub fn report(record: &RunRecord, options: &HtmlOptions) -> Result<String, RenderError> {
+pub(crate) fn report(record: &RunRecord, options: &HtmlOptions) -> Result<String, RenderError> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);

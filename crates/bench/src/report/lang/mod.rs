@@ -29,7 +29,7 @@ pub enum Lang {
 
 impl Lang {
     /// The code for `<html lang>`, by BCP 47.
-    pub fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Self::En => "en",
             Self::Vi => "vi",

@@ -3,7 +3,7 @@
 
 mod systems;
 
-pub use systems::System;
+pub(crate) use systems::System;
 
 use crate::record::{Cell, RunRecord};
 
@@ -36,7 +36,7 @@ pub(crate) struct Part {
 
 /// What the checklist is made from.
 #[derive(Clone, Copy)]
-pub struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     /// System in use.
     pub from: System,
     /// System to move to.
@@ -278,7 +278,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The whole document. `command` is what made it.
-    pub fn markdown(&self, command: &str) -> String {
+    pub(crate) fn markdown(&self, command: &str) -> String {
         let lang = self.lang;
         let (from, to) = (self.from.facts(), self.to.facts());
         let mut out = format!("# {}\n\n", self.say(t::MIGRATE_TITLE, &[]));

@@ -356,7 +356,7 @@ impl System {
     }
 
     /// What it is called.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.facts().name
     }
 }

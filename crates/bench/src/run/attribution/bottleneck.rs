@@ -12,19 +12,19 @@ use crate::record::attribution::{Bottleneck, Limit, MachineAttribution, ProcessA
 use crate::record::validity::STEAL_PERCENT_MAX;
 
 /// CPU of a thread from which on it counts as full, percent of one core.
-pub const SATURATED_PERCENT: f64 = 90.0;
+pub(crate) const SATURATED_PERCENT: f64 = 90.0;
 /// Time run and waited together from which on a thread was hardly ever idle, percent.
-pub const NEVER_IDLE_PERCENT: f64 = 95.0;
+pub(crate) const NEVER_IDLE_PERCENT: f64 = 95.0;
 /// Time of it spent waiting from which on cores were missing, percent.
-pub const STARVED_WAIT_PERCENT: f64 = 10.0;
+pub(crate) const STARVED_WAIT_PERCENT: f64 = 10.0;
 /// Use of all cores together from which on the machine is full, percent.
-pub const MACHINE_BUSY_PERCENT: f64 = 97.0;
+pub(crate) const MACHINE_BUSY_PERCENT: f64 = 97.0;
 /// Time in which tasks waited for memory or disks from which on these are the limit, percent.
-pub const PRESSURE_PERCENT: f64 = 20.0;
+pub(crate) const PRESSURE_PERCENT: f64 = 20.0;
 
 /// Names the bottleneck of a step. `target_known` is false where the target's process runs elsewhere or is hidden.
 #[must_use]
-pub fn name(
+pub(crate) fn name(
     processes: &[ProcessAttribution],
     machine: &MachineAttribution,
     target_known: bool,

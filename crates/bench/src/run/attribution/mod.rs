@@ -1,6 +1,6 @@
 //! Attribution of a step: samples of the processes and the machine while the load runs, and what follows from them.
 
-pub mod bottleneck;
+pub(crate) mod bottleneck;
 mod reading;
 mod recorder;
 mod sampler;
@@ -8,7 +8,7 @@ mod store;
 
 use std::time::Duration;
 
-pub use reading::Watched;
+pub(crate) use reading::Watched;
 
 use crate::load::open::Outcome;
 use crate::os::proc;
@@ -22,7 +22,7 @@ use sampler::{Sampled, Sampler};
 use store::Account;
 
 /// Processes that may be named with `--watch`.
-pub const WATCH_MAX: usize = 32;
+pub(crate) const WATCH_MAX: usize = 32;
 /// Name of this program among the processes.
 const GENERATOR_NAME: &str = "bench";
 
@@ -38,7 +38,7 @@ pub struct Watching {
 impl Watched {
     /// Whether its counters can be read.
     #[must_use]
-    pub fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         proc::cpu_ns(self.pid).is_some()
     }
 }
@@ -152,7 +152,7 @@ impl Observer {
 
 /// Watches processes under a load that is not a step of a ladder, for its bottleneck alone.
 #[derive(Debug)]
-pub struct Look {
+pub(crate) struct Look {
     sampler: Sampler,
     target_known: bool,
 }
@@ -160,7 +160,7 @@ pub struct Look {
 impl Look {
     /// Starts to watch `roots` and their children for at most `length`.
     #[must_use]
-    pub fn start(roots: &[Watched], length: Duration) -> Look {
+    pub(crate) fn start(roots: &[Watched], length: Duration) -> Look {
         Look {
             sampler: Sampler::start(reading::families(roots), length),
             target_known: roots.iter().any(|root| root.role != Role::Generator),
@@ -169,7 +169,7 @@ impl Look {
 
     /// Ends with the load; `None` if nothing could be sampled.
     #[must_use]
-    pub fn end(self) -> Option<Bottleneck> {
+    pub(crate) fn end(self) -> Option<Bottleneck> {
         let sampled = self.sampler.stop()?;
         Some(bottleneck::name(
             &sampled.processes,

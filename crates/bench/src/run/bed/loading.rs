@@ -62,7 +62,12 @@ pub(super) struct Loaded {
 
 impl Bed<'_> {
     /// Finds a rough capacity in answers per second: full pipelines for half a second.
-    pub fn probe(&mut self, slot: usize, way: Way, scenario: &KeyPlan) -> Result<f64, String> {
+    pub(crate) fn probe(
+        &mut self,
+        slot: usize,
+        way: Way,
+        scenario: &KeyPlan,
+    ) -> Result<f64, String> {
         let prefix = self.next_prefix();
         let target = &self.slots[slot].target;
         self.console.phase(format!(

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use self::loading::Loaded;
-pub use self::request::StepRequest;
+pub(crate) use self::request::StepRequest;
 use super::admit::Offered;
 use super::attribution::Observer;
 use super::calibrate::gauge;
@@ -43,7 +43,7 @@ struct Slot {
 }
 
 /// Targets that are up, and what is needed to load them.
-pub struct Bed<'a> {
+pub(crate) struct Bed<'a> {
     plan: &'a RunPlan,
     console: &'a mut Console,
     stop: &'a AtomicBool,
@@ -64,7 +64,7 @@ pub struct Bed<'a> {
 impl<'a> Bed<'a> {
     /// A bed without targets, for a run that started at `started_unix_s`.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         plan: &'a RunPlan,
         console: &'a mut Console,
         stop: &'a AtomicBool,
@@ -89,29 +89,29 @@ impl<'a> Bed<'a> {
 
     /// What the command line decided.
     #[must_use]
-    pub fn plan(&self) -> &'a RunPlan {
+    pub(crate) fn plan(&self) -> &'a RunPlan {
         self.plan
     }
 
     /// The console.
-    pub fn console(&mut self) -> &mut Console {
+    pub(crate) fn console(&mut self) -> &mut Console {
         self.console
     }
 
     /// Whether an interrupt asks the run to end.
     #[must_use]
-    pub fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Seconds since the run started.
     #[must_use]
-    pub fn elapsed_s(&self) -> f64 {
+    pub(crate) fn elapsed_s(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
 
     /// Adds a target that is up; returns its number.
-    pub fn add(&mut self, target: Target) -> usize {
+    pub(crate) fn add(&mut self, target: Target) -> usize {
         self.slots.push(Slot {
             target,
             given_up: None,
@@ -121,7 +121,7 @@ impl<'a> Bed<'a> {
 
     /// Makes this the bed of start `number` of several: its keys differ from those of the other starts, and its targets
     /// come in the given order of their numbers so far.
-    pub fn begin_start(&mut self, number: u32, order: &[usize]) {
+    pub(crate) fn begin_start(&mut self, number: u32, order: &[usize]) {
         self.prefix = format!("{}s{number:02}.", self.prefix);
         self.start_number = number;
         let mut slots: Vec<Option<Slot>> = self.slots.drain(..).map(Some).collect();
@@ -131,24 +131,24 @@ impl<'a> Bed<'a> {
 
     /// Number of targets.
     #[must_use]
-    pub fn targets(&self) -> usize {
+    pub(crate) fn targets(&self) -> usize {
         self.slots.len()
     }
 
     /// A target by its number, which must come from [`Bed::add`].
     #[must_use]
-    pub fn target(&self, slot: usize) -> &Target {
+    pub(crate) fn target(&self, slot: usize) -> &Target {
         &self.slots[slot].target
     }
 
     /// Why a target is not measured any more; `None` as long as it is.
     #[must_use]
-    pub fn given_up(&self, slot: usize) -> Option<&str> {
+    pub(crate) fn given_up(&self, slot: usize) -> Option<&str> {
         self.slots[slot].given_up.as_deref()
     }
 
     /// Measures a target no more, because of `why`. Returns the reason with how its process ended, if it did.
-    pub fn give_up(&mut self, slot: usize, why: &str) -> String {
+    pub(crate) fn give_up(&mut self, slot: usize, why: &str) -> String {
         let asked = Instant::now();
         let mut obituary = None;
         while obituary.is_none() && asked.elapsed() < OBITUARY_WAIT {
@@ -164,12 +164,12 @@ impl<'a> Bed<'a> {
     }
 
     /// Starts a target anew that was started here; `None` if it was not.
-    pub fn restart(&mut self, slot: usize) -> Option<Result<(), String>> {
+    pub(crate) fn restart(&mut self, slot: usize) -> Option<Result<(), String>> {
         self.slots[slot].target.restart()
     }
 
     /// Takes the keys of the run out of stores that were running before. Gives what may have stayed where.
-    pub fn leave(&self) -> Vec<(String, String)> {
+    pub(crate) fn leave(&self) -> Vec<(String, String)> {
         let up = self.slots.iter().filter(|slot| slot.given_up.is_none());
         let left = up.filter_map(|slot| {
             let why = slot.target.leave(&self.prefix, self.plan.window_s).err()?;
@@ -183,24 +183,24 @@ impl<'a> Bed<'a> {
     }
 
     /// Reasons of all targets that were given up.
-    pub fn obituaries(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn obituaries(&self) -> impl Iterator<Item = &str> {
         self.slots
             .iter()
             .filter_map(|slot| slot.given_up.as_deref())
     }
 
     /// Keeps what the generator can do, for the headroom of the steps.
-    pub fn calibrated(&mut self, calibration: Calibration) {
+    pub(crate) fn calibrated(&mut self, calibration: Calibration) {
         self.calibration = Some(calibration);
     }
 
     /// Keeps single requests of the steps in `file`, as the plan says.
-    pub fn keep_samples(&mut self, file: SampleFile) {
+    pub(crate) fn keep_samples(&mut self, file: SampleFile) {
         self.samples = Some(file);
     }
 
     /// Why single requests are kept no more, once.
-    pub fn take_samples_error(&mut self) -> Option<String> {
+    pub(crate) fn take_samples_error(&mut self) -> Option<String> {
         self.samples_failed.take()
     }
 
@@ -246,7 +246,7 @@ impl<'a> Bed<'a> {
     }
 
     /// Asks the null server for a moment, while the targets are idle.
-    pub fn gauge(&mut self) -> Result<Gauge, String> {
+    pub(crate) fn gauge(&mut self) -> Result<Gauge, String> {
         let plan = self.plan;
         gauge(
             (plan.connections, plan.depth),
@@ -258,12 +258,12 @@ impl<'a> Bed<'a> {
     }
 
     /// Silence of the plan's length between steps; an interrupt ends it.
-    pub fn pause(&self) {
+    pub(crate) fn pause(&self) {
         self.rest(self.plan.pause);
     }
 
     /// Silence of `length`; an interrupt ends it.
-    pub fn rest(&self, length: Duration) {
+    pub(crate) fn rest(&self, length: Duration) {
         let end = Instant::now() + length;
         while Instant::now() < end && !self.stopped() {
             std::thread::sleep(Duration::from_millis(20).min(length));
@@ -286,7 +286,7 @@ impl<'a> Bed<'a> {
 
     /// Runs warm-up and measured part of a step and fills its row; the status is that of the row by itself. Fails if
     /// the target cannot be reached at all.
-    pub fn step(&mut self, request: &StepRequest<'_>) -> Result<(Step, Outcome), String> {
+    pub(crate) fn step(&mut self, request: &StepRequest<'_>) -> Result<(Step, Outcome), String> {
         let seed = self.next_seed(request);
         let request = &StepRequest {
             seed,

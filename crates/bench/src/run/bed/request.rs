@@ -9,7 +9,7 @@ use crate::target::Way;
 
 /// One step that is wanted.
 #[derive(Clone, Debug)]
-pub struct StepRequest<'a> {
+pub(crate) struct StepRequest<'a> {
     /// Number of the target, as [`Bed::add`] gave it.
     pub slot: usize,
     /// How it is asked.
@@ -68,7 +68,7 @@ impl StepRequest<'_> {
 impl<'a> StepRequest<'a> {
     /// A step of `length` at `rate_rps` with the warm-up, limits and deadline of `bed`'s plan.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         bed: &Bed<'_>,
         slot: usize,
         way: Way,
