@@ -386,8 +386,8 @@ impl Engine {
         self.scripts.size()
     }
 
-    /// Bytes that the Lua states of all threads hold, about.
-    pub fn script_states_bytes(&self) -> usize {
+    /// Bytes that the Lua states of all threads hold, about: those of scripts alone, and those with functions.
+    pub fn script_states_bytes(&self) -> [usize; 2] {
         crate::script::states_bytes()
     }
 

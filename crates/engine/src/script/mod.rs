@@ -131,8 +131,8 @@ struct Run<'e> {
     text: Vec<u8>,
 }
 
-/// Bytes that the Lua states of all threads hold, about.
-pub(crate) fn states_bytes() -> usize {
+/// Bytes that the Lua states of all threads hold, about: those of scripts alone, and those with functions.
+pub(crate) fn states_bytes() -> [usize; 2] {
     vm::all_bytes()
 }
 

@@ -25,8 +25,8 @@ use crate::Engine;
 /// Bytes that one thread's scripts may hold; then the script that asks for more fails and the state starts afresh.
 const MEMORY_MAX: usize = 256 << 20;
 
-/// What the states of all threads take.
-static ALL_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// What the states of all threads take: those of scripts alone, and those that hold functions of libraries.
+static ALL_BYTES: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
 /// How often SCRIPT FLUSH has been run in this process.
 static FLUSHES: AtomicU64 = AtomicU64::new(0);
@@ -106,6 +106,8 @@ pub(super) struct Vm {
     memory: Box<Memory>,
     /// Its part of [`ALL_BYTES`].
     told: usize,
+    /// Which of the two that is a part of.
+    told_as: usize,
     /// [`FLUSHES`] when it was made.
     flushes: u64,
     compiled: HashMap<Hex, Compiled, BuildHasherDefault<DigestHasher>>,
@@ -183,9 +185,10 @@ pub fn give_up_flushed() {
     VM.with_borrow_mut(|slot| slot.take_if(|vm| vm.is_flushed()));
 }
 
-/// Bytes of all Lua states of the process, about, as they were when a command of scripts was last over on each thread.
-pub(super) fn all_bytes() -> usize {
-    ALL_BYTES.load(Ordering::Relaxed)
+/// Bytes of all Lua states of the process, about, as they were when a command of scripts was last over on each thread:
+/// those of scripts alone, and those that hold functions of libraries too.
+pub(super) fn all_bytes() -> [usize; 2] {
+    [0, 1].map(|kind: usize| ALL_BYTES[kind].load(Ordering::Relaxed))
 }
 
 /// The run in progress on this thread.
@@ -213,6 +216,7 @@ impl Vm {
             lua,
             memory,
             told: 0,
+            told_as: 0,
             flushes: flushes(),
             compiled: HashMap::default(),
             scratch: ReplyBuf::default(),
@@ -237,9 +241,11 @@ impl Vm {
     /// Corrects [`ALL_BYTES`], unless little has changed.
     fn tell_size(&mut self) {
         let used = self.memory.used();
-        if used.abs_diff(self.told) >= TOLD_BYTES {
-            ALL_BYTES.fetch_add(used.wrapping_sub(self.told), Ordering::Relaxed);
-            self.told = used;
+        let kind = usize::from(!self.libraries.is_empty());
+        if kind != self.told_as || used.abs_diff(self.told) >= TOLD_BYTES {
+            ALL_BYTES[self.told_as].fetch_sub(self.told, Ordering::Relaxed);
+            ALL_BYTES[kind].fetch_add(used, Ordering::Relaxed);
+            (self.told, self.told_as) = (used, kind);
         }
     }
 
@@ -422,7 +428,7 @@ impl Vm {
 
 impl Drop for Vm {
     fn drop(&mut self) {
-        ALL_BYTES.fetch_sub(self.told, Ordering::Relaxed);
+        ALL_BYTES[self.told_as].fetch_sub(self.told, Ordering::Relaxed);
         // SAFETY: the state is live, nothing runs on it, and nobody uses it afterwards.
         unsafe { lua_close(self.lua) };
     }

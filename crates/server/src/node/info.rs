@@ -260,9 +260,9 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     text.line("lazyfreed_objects", freed);
 }
 
-/// Functions run in the same Lua states as other scripts, so what those hold is told of once.
+/// Functions run in the Lua states of other scripts: a state is told of once, as one of functions when it holds some.
 fn memory_of_scripts(text: &mut Text, shared: &Shared, (scripts, bytes): (usize, u64)) {
-    let states = shared.engine.script_states_bytes() as u64;
+    let [states, with_functions] = (shared.engine.script_states_bytes()).map(|bytes| bytes as u64);
     let (libraries, functions) = shared.engine.function_counts();
     let codes = shared.engine.function_codes();
     let code_bytes: u64 = codes.iter().map(|code| code.len() as u64).sum();
@@ -273,8 +273,8 @@ fn memory_of_scripts(text: &mut Text, shared: &Shared, (scripts, bytes): (usize,
     text.line("number_of_cached_scripts", scripts);
     text.line("number_of_functions", functions);
     text.line("number_of_libraries", libraries);
-    text.line("used_memory_vm_functions", 0);
-    text.bytes("used_memory_vm_total", states);
+    text.line("used_memory_vm_functions", with_functions);
+    text.bytes("used_memory_vm_total", states + with_functions);
     text.line("used_memory_functions", code_bytes);
     text.bytes("used_memory_scripts", bytes + code_bytes);
 }

@@ -218,3 +218,23 @@ fn script_flush_gives_up_idle_lua_states() {
     client.call(&["EVAL", "return 1", "0"]).unwrap();
     assert!(states(&mut client) > 0);
 }
+
+/// As in Redis, what is kept for functions is no memory of scripts, which SCRIPT FLUSH is expected to give back.
+#[test]
+fn lua_states_with_functions_count_as_those_of_functions() {
+    const LIBRARY: &str = "#!lua name=l\nredis.register_function('f', function() return 1 end)";
+    let server = Server::tollgate(&["--threads", "1"]).unwrap();
+    let mut client = server.connect().unwrap();
+    let bytes = |client: &mut _, name: &str| info(client, name).parse::<usize>().unwrap();
+    client.call(&["EVAL", "return 1", "0"]).unwrap();
+    assert!(bytes(&mut client, "used_memory_vm_eval") > 0);
+    assert_eq!(bytes(&mut client, "used_memory_vm_functions"), 0);
+    client.call(&["FUNCTION", "LOAD", LIBRARY]).unwrap();
+    client.call(&["FCALL", "f", "0"]).unwrap();
+    client.call(&["SCRIPT", "FLUSH"]).unwrap();
+    client.call(&["EVAL", "return 1", "0"]).unwrap();
+    assert_eq!(bytes(&mut client, "used_memory_lua"), 0);
+    let functions = bytes(&mut client, "used_memory_vm_functions");
+    assert!(functions > 0);
+    assert_eq!(bytes(&mut client, "used_memory_vm_total"), functions);
+}
