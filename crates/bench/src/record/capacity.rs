@@ -477,8 +477,6 @@ pub enum RetentionClass {
     Collapse,
 }
 
-impl RetentionClass {}
-
 /// The same loads upwards and downwards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hysteresis {

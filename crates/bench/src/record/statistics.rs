@@ -522,5 +522,3 @@ pub struct MetricNoise {
     /// smallest that may be claimed.
     pub smallest_claimable_percent: f64,
 }
-
-impl RateStatistics {}
