@@ -46,7 +46,7 @@ impl Flags {
     /// Refused while a replica loads a data set beside the one it serves.
     pub const NO_ASYNC_LOADING: Flags = Flags(1 << 22);
 
-    /// The work grows with the values of several keys, or faster than with the size of one. COMMAND INFO does not show it.
+    /// The work grows with the values of several keys, or with the whole of one, or faster. COMMAND INFO does not show it.
     pub const BULKY: Flags = Flags(1 << 23);
 
     /// Left out of the slow log.

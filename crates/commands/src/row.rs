@@ -403,7 +403,7 @@ impl Row {
         self.is_sub
     }
 
-    /// True when it has exactly one key, and that is word 1.
+    /// True when it has exactly one key, and that is word 1, and is run on the thread that read it.
     #[inline]
     pub fn has_one_first_key(&self) -> bool {
         self.has_one_first_key
@@ -513,14 +513,16 @@ pub(crate) const fn at_least(words: u16) -> Arity {
 
 impl Row {
     pub(crate) const fn keys(mut self, keys: &'static [KeySpec]) -> Row {
-        self.has_one_first_key = matches!(
-            keys,
-            [KeySpec {
-                begin: BeginSearch::Index(1),
-                find: FindKeys::Range { last: 0, .. },
-                ..
-            }]
-        );
+        // What may be run elsewhere takes the way on which that is decided.
+        self.has_one_first_key = !self.flags.contains(Flags::BULKY)
+            && matches!(
+                keys,
+                [KeySpec {
+                    begin: BeginSearch::Index(1),
+                    find: FindKeys::Range { last: 0, .. },
+                    ..
+                }]
+            );
         self.keys = keys;
         self
     }

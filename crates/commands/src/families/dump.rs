@@ -16,15 +16,20 @@ pub(super) static FAMILY: Family = Family {
     name: "Payloads",
     about: "Single values in the form in which Redis stores them; payloads go both ways between it and Tollgate.",
     rows: &[
-        generic("DUMP", exactly(2), Flags::READONLY, Run::Keys(dump))
-            .keys(&[KeySpec::at(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
-            .takes("key")
-            .tips(&["nondeterministic_output"])
-            .docs(
-                "Returns a value in the form that RESTORE takes.",
-                "2.6.0",
-                "O(N) in the bytes",
-            ),
+        generic(
+            "DUMP",
+            exactly(2),
+            Flags::READONLY.or(Flags::BULKY),
+            Run::Keys(dump),
+        )
+        .keys(&[KeySpec::at(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
+        .takes("key")
+        .tips(&["nondeterministic_output"])
+        .docs(
+            "Returns a value in the form that RESTORE takes.",
+            "2.6.0",
+            "O(N) in the bytes",
+        ),
         generic(
             "MIGRATE",
             at_least(6),

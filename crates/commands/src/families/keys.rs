@@ -43,7 +43,7 @@ const ROWS: &[Row] = &[
     generic(
         "COPY",
         at_least(3),
-        Flags::WRITE.or(Flags::DENYOOM),
+        Flags::WRITE.or(Flags::DENYOOM).or(Flags::BULKY),
         Run::Keys(copy),
     )
     .keys(&[

@@ -429,6 +429,12 @@ fn large_values_do_not_hold_up_others() {
         &["ZUNIONSTORE", "{held}both", "2", "{held}zset", "{held}set"],
     );
     overtaken(&server, other, &["LCS", "{held}a", "{held}b", "LEN"]);
+    overtaken(&server, other, &["DUMP", "{held}zset"]);
+    overtaken(
+        &server,
+        other,
+        &["COPY", "{held}zset", "{held}copy", "REPLACE"],
+    );
     overtaken(
         &server,
         other,
