@@ -83,7 +83,7 @@ pub(crate) fn run(quick: bool) -> Result<(), Failure> {
         "# The rate limit service measured\n\n\
          Written by `cargo run --release -p xtask -- benchmarks services`. Generator and server have a processor each where there are two; \
          ratios above 1 are in favour of Tollgate. *Past saturation* each service is offered shares of the most that it answered within the \
-         deadline in an open loop; the row at 0.8 shows the latency of a service that has still room, against the 20 ms that Envoy waits.\n",
+         deadline in an open loop; the row at 0.8 shows the latency of a service that still has room, against the 20 ms that Envoy waits.\n",
     );
     let has_peer = peers::find(PEER).is_some();
     for comparison in &COMPARISONS {

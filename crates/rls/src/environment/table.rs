@@ -352,7 +352,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "LIMIT_REQUEST_HEADERS_ENABLED",
                 "false",
-                "the same three on the request as it goes on to who is behind Envoy; counts with --rules as well",
+                "the same three on the request that Envoy forwards; applies with --rules as well",
             ),
             used(
                 "LIMIT_REQUEST_LIMIT_HEADER",
