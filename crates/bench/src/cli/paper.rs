@@ -35,7 +35,7 @@ const LADDER_SYSTEMS: [Program; 3] = [Program::Redis, Program::Dragonfly, Progra
 pub struct PaperArgs {
     /// Study: 000 (Redis and Dragonfly, three ladders), 001 (100 keys in turn), 002 (clients of Node, with --replay alone), 003 (memtier rows), 004 (redis-benchmark); one
     /// ladder of 000 by its name: single-key, hundred-keys, hundred-keys-hot (or 000-single, 000-uniform, 000-hot), with the
-    /// flags of the study's own tool. each may be prefixed with paper-
+    /// flags of the study's own tool. Any of these names may begin with paper-
     #[arg(value_parser = chosen)]
     pub study: Chosen,
     /// Measure nothing: judge the study's own rows by its own thresholds and by ours

@@ -121,7 +121,7 @@ pub struct MitigationRow {
     pub verdict: ErrorVerdict,
     /// Whether the figures at the common load and the peak may be believed.
     pub validity: Validity,
-    /// What seed 000 says of its kind, unmeasured: accuracy and gain.
+    /// What study 000 says of its kind, unmeasured: accuracy and gain.
     pub seed: Option<(String, String)>,
     /// Every fresh start; empty if there was only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

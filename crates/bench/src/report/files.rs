@@ -288,7 +288,7 @@ pub enum Format {
     /// `bencher.json` in Bencher Metric Format.
     Bencher,
     /// `{deployment}-{backend}/{scenario}_{YYYYMMDD_HHMMSS}/`, one folder for each system and scenario, with its page,
-    /// Markdown, CSV and record, and the log of the run as `console.log`: the layout of seeds 000 and 001.
+    /// Markdown, CSV and record, and the log of the run as `console.log`: the layout of studies 000 and 001.
     Folders,
     /// `html` and `csv`: a word of ratelimit_bench's report script.
     Both,

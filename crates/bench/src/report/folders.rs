@@ -1,4 +1,4 @@
-//! One folder for each system and scenario, as seeds 000 and 001 keep their results.
+//! One folder for each system and scenario, as studies 000 and 001 keep their results.
 
 use crate::record::{Cell, RunRecord, TargetKind, TargetRecord, directory_stamp};
 
@@ -29,7 +29,7 @@ fn name(record: &RunRecord, cell: &Cell) -> String {
     )
 }
 
-/// The word of the seeds for where a system runs: all that is measured here is one node.
+/// The word of the studies for where a system runs: all that is measured here is one node.
 fn deployment(target: Option<&TargetRecord>) -> &'static str {
     match target.map(|target| target.kind) {
         Some(TargetKind::Service) => "service",

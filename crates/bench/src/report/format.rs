@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_like_the_seeds_print_them() {
+    fn numbers_read_as_the_studies_print_them() {
         assert_eq!(count(1_199_995), "1,199,995");
         assert_eq!(count(7), "7");
         assert_eq!(rate(9_999.6), "10,000");

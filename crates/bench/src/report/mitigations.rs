@@ -30,7 +30,7 @@ pub(super) const HEADS: [Text; 13] = [
     t::MI_OVER,
     t::MI_UNDER,
     t::MI_ERROR,
-    t::MI_SEED,
+    t::MI_STUDY,
 ];
 
 /// The comparison of a record, if it has rows.
@@ -135,9 +135,9 @@ fn interval(against: Option<AgainstExact>) -> String {
     })
 }
 
-/// What the seed says, in the reader's language.
+/// What the study says, in the reader's language.
 fn said(text: &str, lang: Lang) -> String {
-    let words = [t::MI_SEED_ABOUT, t::MI_SEED_LINEAR];
+    let words = [t::MI_STUDY_ABOUT, t::MI_STUDY_LINEAR];
     let of = |text: String, word: Text| text.replace(word.en, word.of(lang));
     words.into_iter().fold(text.to_owned(), of)
 }

@@ -110,7 +110,7 @@ impl Session<'_> {
             hot_key: arm.map_or_else(String::new, |arm| arm.strategy.hot_key(arm.services)),
             services: arm.map_or(1, |arm| arm.services),
             seed: arm
-                .and_then(|arm| arm.strategy.seed())
+                .and_then(|arm| arm.strategy.claimed())
                 .map(|(accuracy, gain)| (accuracy.into(), gain.into())),
             ..MitigationRow::default()
         };

@@ -162,9 +162,9 @@ impl Strategy {
         }
     }
 
-    /// What seed 000 says of its kind in section 8.3, as accuracy and gain; `None` where it says nothing.
+    /// What study 000 says of its kind in section 8.3, as accuracy and gain; `None` where it says nothing.
     #[must_use]
-    pub(crate) fn seed(self) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn claimed(self) -> Option<(&'static str, &'static str)> {
         match self {
             Strategy::Local { .. } => Some(("95-99 %", "50-100 %")),
             Strategy::Shards { .. } => Some(("100 %", "linear")),

@@ -175,7 +175,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The log under the name that seed 001 has for it.
+    /// The log under the name that study 001 has for it.
     pub(super) fn link_console(&mut self) {
         let log = self.directory.join(LOG);
         let link = self.directory.join("console.log");
@@ -187,7 +187,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Page and table where seed 002 has them: `report/index.html` and `report/summary.csv`.
+    /// Page and table where study 002 has them: `report/index.html` and `report/summary.csv`.
     pub(super) fn link_report(&mut self) {
         const FOLDER: &str = "report";
         for (target, name) in [

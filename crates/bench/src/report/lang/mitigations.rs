@@ -16,9 +16,9 @@ texts! {
     MI_OVER = "too much % (stated)" | "thừa % (công bố)";
     MI_UNDER = "too little % (stated)" | "thiếu % (công bố)";
     MI_ERROR = "error" | "sai số";
-    MI_SEED = "seed 000 says: accuracy, gain" | "nghiên cứu 000 nói: chính xác, lợi";
-    MI_SEED_ABOUT = "about" | "khoảng";
-    MI_SEED_LINEAR = "linear" | "tuyến tính";
+    MI_STUDY = "study 000 says: accuracy, gain" | "nghiên cứu 000 nói: chính xác, lợi";
+    MI_STUDY_ABOUT = "about" | "khoảng";
+    MI_STUDY_LINEAR = "linear" | "tuyến tính";
     MI_WITHIN = "within" | "trong mức";
     MI_OVER_BEYOND = "TOO MUCH" | "THỪA QUÁ MỨC";
     MI_UNDER_BEYOND = "too little" | "thiếu quá mức";

@@ -1,4 +1,4 @@
-//! Searches on simulated servers, and the figures that the seeds' ladders must give.
+//! Searches on simulated servers, and the figures that the studies' ladders must give.
 
 mod past_knee;
 mod recovery;

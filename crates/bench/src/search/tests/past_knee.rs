@@ -1,4 +1,4 @@
-//! Retention, zones and hysteresis, on the seeds' tables and on plain numbers.
+//! Retention, zones and hysteresis, on the studies' tables and on plain numbers.
 
 use super::super::retention::{knee, knee_from, retention};
 use super::super::zones::{CpuPoint, Grounds, cpu_70, zones};
