@@ -69,7 +69,7 @@ impl Modes {
             None => Ok(default),
             Some(text) if is_token(&text) => Ok(text.into()),
             Some(text) => Err(format!(
-                "{name}: '{}' is no header name",
+                "{name}: '{}' is not a header name",
                 text.escape_debug()
             )),
         };

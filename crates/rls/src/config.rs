@@ -319,7 +319,7 @@ impl fmt::Display for StartError {
                 write!(f, "cannot read rules {}: {error}", path.display())
             }
             Self::NoRules { path } => {
-                write!(f, "no file of rules in {}", path.display())
+                write!(f, "no rule files in {}", path.display())
             }
             Self::Rules(error) => write!(f, "{error}"),
             Self::Listen { what, addr, error } => {

@@ -140,7 +140,7 @@ fn read(path: &Path, piped: bool) -> io::Result<String> {
     let about = fs::metadata(path)?;
     let readable = about.is_file() || (piped && about.file_type().is_fifo());
     if !readable {
-        return Err(invalid("it is no regular file".to_owned()));
+        return Err(invalid("not a regular file".to_owned()));
     }
     if about.len() > MAX_FILE_LEN as u64 {
         return Err(too_long());

@@ -52,7 +52,7 @@ impl Tls {
             }
             Some(name) => Some(ServerName::try_from(name.clone()).map_err(|_| {
                 StartError::Tls(format!(
-                    "'{}' is no name of a certificate",
+                    "'{}' is not a name that a certificate can have",
                     name.escape_debug()
                 ))
             })?),

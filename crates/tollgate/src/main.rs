@@ -110,7 +110,7 @@ fn mistake(text: &str) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     text.lines()
         .map(str::trim)
-        .take_while(|line| !line.starts_with("Usage:"))
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
         // No word that begins with two hyphens is meant for a file's name.
         .filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"))
         .collect::<Vec<_>>()
@@ -152,6 +152,11 @@ mod tests {
         assert_eq!(
             missing,
             "the following required arguments were not provided: <RULES>"
+        );
+        let negative = said(&["replay", "rules", "--at-most=-1"]);
+        assert_eq!(
+            negative,
+            "invalid value '-1' for '--at-most <PERCENT>': it is not a percentage from 0 to 100"
         );
         let other = said(&["serv"]);
         assert_eq!(

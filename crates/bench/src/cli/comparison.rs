@@ -91,7 +91,7 @@ pub(super) fn render(paths: &[PathBuf], args: &ReportArgs) -> Result<ExitCode, S
     if let Some(other) = paths.iter().find(|path| !is_stored(path)) {
         let other = other.display();
         return Err(format!(
-            "{other} is no paired comparison: draw runs by themselves"
+            "{other} is not a paired comparison: draw runs by themselves"
         ));
     }
     if paths.len() > 1 && args.out.is_some() {

@@ -36,7 +36,7 @@ pub struct MigrateArgs {
 pub(super) fn run(args: &MigrateArgs) -> Result<ExitCode, String> {
     if args.from == args.to {
         return Err(format!(
-            "{0} to {0} is no migration: give two systems",
+            "{0} to {0} is not a migration: give two different systems",
             args.from.name()
         ));
     }

@@ -207,7 +207,7 @@ fn read(path: &Path, console: &mut Console) -> Result<Vec<Stored>, String> {
 fn median_of(runs: &[Stored]) -> Result<Stored, String> {
     let first = runs.first().ok_or("there is no run")?;
     if runs.len() < 2 {
-        return Err("--select median needs two runs at least: name their folders".into());
+        return Err("--select median needs at least two runs: name their folders".into());
     }
     if runs.len() > STARTS_MAX as usize {
         return Err(format!("--select median takes up to {STARTS_MAX} runs"));

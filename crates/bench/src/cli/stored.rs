@@ -233,7 +233,7 @@ pub(super) fn compare_runs(a: &str, b: &str, args: &StoredCompareArgs) -> Result
             read_runs(&[PathBuf::from(argument)])
         } else {
             Err(format!(
-                "'{argument}' is no stored run: compare two servers, or two folders of runs"
+                "'{argument}' is not a stored run: compare two servers, or two folders of runs"
             ))
         }
     };

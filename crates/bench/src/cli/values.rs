@@ -112,7 +112,7 @@ pub(super) fn warm_up(text: &str) -> Result<WarmUpRule, String> {
     };
     if longest < steady::SHORTEST {
         return Err(format!(
-            "'{text}': to see whether a target is steady takes {} s at least",
+            "'{text}': it takes at least {} s to see whether a target is steady",
             steady::SHORTEST.as_secs()
         ));
     }
@@ -329,7 +329,7 @@ pub(super) fn exceed_ratio(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|ratio: &f64| (0.0..1.0).contains(ratio))
-        .ok_or_else(|| format!("'{text}' is not a share: give 0 up to below 1"))
+        .ok_or_else(|| format!("'{text}' is not a share: give a number from 0 to below 1"))
 }
 
 /// Where to listen: a port of this machine, or an address with a port.
@@ -338,7 +338,7 @@ pub(super) fn listening(text: &str) -> Result<SocketAddr, String> {
         .parse()
         .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     port.or_else(|_: ParseIntError| text.parse())
-        .map_err(|_: AddrParseError| format!("'{text}' is no port: give 9100 or 0.0.0.0:9100"))
+        .map_err(|_: AddrParseError| format!("'{text}' is not a port: give 9100 or 0.0.0.0:9100"))
 }
 
 /// `gen=0,sut=1`, or `none`.

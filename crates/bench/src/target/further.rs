@@ -145,7 +145,7 @@ pub(crate) fn check(given: &[ServerArgs], started: &[&str]) -> Result<(), String
             one.server
         )),
         Some(one) => Err(format!(
-            "--server-args {}: no such server is started here, but {}",
+            "--server-args {}: no such server is started here; these are: {}",
             one.server,
             started.join(", ")
         )),
@@ -221,7 +221,10 @@ mod tests {
         assert_eq!(of(&given, &["redis-server"]), Further::default());
         assert!(check(&given, &["a", "tollgate"]).is_ok());
         let why = check(&given, &["a"]).unwrap_err();
-        assert!(why.contains("tollgate") && why.contains("but a"), "{why}");
+        assert!(
+            why.contains("tollgate") && why.contains("these are: a"),
+            "{why}"
+        );
         assert!(check(&given, &[]).unwrap_err().contains("no server"));
     }
 

@@ -163,7 +163,7 @@ impl Peer {
             Protocol::Grpc => false,
             _ => {
                 return Err(format!(
-                    "{} is no service: give grpc:// or http:// URLs on both sides",
+                    "{} is not a service: give grpc:// or http:// URLs on both sides",
                     url.shown
                 ));
             }
@@ -313,8 +313,8 @@ mod tests {
     }
 
     #[test]
-    fn a_store_is_no_service() {
+    fn a_store_is_not_a_service() {
         let error = Peer::open("redis://127.0.0.1:1", 1, None, &Further::default()).unwrap_err();
-        assert!(error.contains("no service"), "{error}");
+        assert!(error.contains("not a service"), "{error}");
     }
 }

@@ -218,7 +218,7 @@ impl FromStr for Strategy {
     fn from_str(text: &str) -> Result<Strategy, String> {
         let wrong = || {
             format!(
-                "'{text}' is no strategy: give exact, denial-cache, local:PERCENT (5 to 100), shards:NUMBER (2 to \
+                "'{text}' is not a strategy: give exact, denial-cache, local:PERCENT (5 to 100), shards:NUMBER (2 to \
                  {PARTS_MAX}), write-behind:MILLISECONDS (1 to {INTERVAL_MS_MAX}), probabilistic:ONE_IN (2 to {PARTS_MAX}), \
                  batch:SIZE (2 to {PARTS_MAX}) or embedded"
             )

@@ -222,7 +222,7 @@ fn resolve(host: &str, default_port: u16) -> Result<SocketAddr, String> {
         && !name.contains(':')
         && port.parse::<u16>().is_err()
     {
-        return Err(format!("'{host}': '{port}' is no port: give 1 to 65535"));
+        return Err(format!("'{host}': '{port}' is not a port: give 1 to 65535"));
     }
     let has_port = host.rsplit_once(':').is_some_and(|(before, port)| {
         port.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']'))
@@ -329,8 +329,8 @@ mod tests {
             ("a=redis://", "names no host"),
             ("grpc://:8081", "names no host"),
             ("a=redis://127.0.0.1/x", "database number"),
-            ("a=redis://127.0.0.1:99999", "no port"),
-            ("a=http://localhost:port/x", "no port"),
+            ("a=redis://127.0.0.1:99999", "not a port"),
+            ("a=http://localhost:port/x", "not a port"),
         ] {
             let error = TargetUrl::parse(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

@@ -83,7 +83,7 @@ fn strategies_that_cannot_run_are_refused_before_anything_starts() {
     for (args, says) in [
         (["--strategies", "local:60"], "more than the limit"),
         (["--strategies", "exact,exact"], "named twice"),
-        (["--strategies", "hope"], "is no strategy"),
+        (["--strategies", "hope"], "is not a strategy"),
         (["--store", "redis://10.1.2.3:6379"], "--i-own-this-target"),
         (["--store", "memcached"], "redis-server"),
         (["--only", "tollgate"], "--strategies"),

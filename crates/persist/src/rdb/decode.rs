@@ -192,7 +192,7 @@ impl Reader<'_> {
             253 => Ok(f64::NAN),
             len => {
                 let text = self.bytes(usize::from(len))?;
-                number::parse_f64(&text).ok_or_else(|| self.corrupt("a score that is no number"))
+                number::parse_f64(&text).ok_or_else(|| self.corrupt("a score that is not a number"))
             }
         }
     }

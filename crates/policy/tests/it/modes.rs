@@ -393,7 +393,7 @@ fn modes_come_from_the_environment_of_the_peer() {
     );
     assert_eq!(
         read(&[("LIMIT_LIMIT_HEADER", "a b")]),
-        Err("LIMIT_LIMIT_HEADER: 'a b' is no header name".to_owned())
+        Err("LIMIT_LIMIT_HEADER: 'a b' is not a header name".to_owned())
     );
 }
 

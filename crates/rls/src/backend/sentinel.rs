@@ -61,7 +61,7 @@ async fn named_by(
     }
     Err(RedisError::from((
         ErrorKind::MasterNameNotFoundBySentinel,
-        "the server that the Sentinel names is no master",
+        "the server that the Sentinel names is not a master",
     )))
 }
 

@@ -77,7 +77,7 @@ impl<'a> Line<'a> {
             Some(name) => format!("no time in the field '{name}'"),
             None => "no time in it".to_owned(),
         })?;
-        time(&text).ok_or_else(|| format!("'{text}' is no time"))
+        time(&text).ok_or_else(|| format!("'{text}' is not a time"))
     }
 
     /// How long the request was under way, where the line tells.

@@ -384,7 +384,7 @@ mod tests {
             assert_eq!(
                 left_out.first,
                 [
-                    "log, line 4: 'x' is no time",
+                    "log, line 4: 'x' is not a time",
                     "log, line 7: it has 1 fields, and the first line 3"
                 ]
             );

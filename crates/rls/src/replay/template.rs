@@ -87,7 +87,7 @@ fn pieces(value: &str) -> Result<Vec<Piece>, TemplateError> {
         }
         let name = from.strip_prefix('{').and_then(|from| from.split_once('}'));
         let Some((name, after)) = name.filter(|(name, _)| !name.is_empty()) else {
-            return Err(TemplateError(format!("'{value}' has a brace too many")));
+            return Err(TemplateError(format!("'{value}' has an unmatched brace")));
         };
         if !text.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut text)));

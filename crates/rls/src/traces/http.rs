@@ -58,7 +58,7 @@ impl HttpCollector {
         };
         let mut headers = HeaderMap::new();
         for (name, value) in &config.headers {
-            let bad = || format!("'{}' is no header", name.escape_debug());
+            let bad = || format!("'{}' is not a header", name.escape_debug());
             let name: HeaderName = name.parse().map_err(|_| bad())?;
             headers.insert(name, value.parse().map_err(|_| bad())?);
         }

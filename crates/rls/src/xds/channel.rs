@@ -62,7 +62,12 @@ pub(super) enum Place<'a> {
 
 /// As gRPC writes it: `host:port`, with `dns:///` or `passthrough:///` before it or not, or `unix:path`.
 pub(super) fn place(text: &str) -> Result<Place<'_>, String> {
-    let bad = || format!("'{}' is no host:port and no unix:path", text.escape_debug());
+    let bad = || {
+        format!(
+            "'{}' is neither host:port nor unix:path",
+            text.escape_debug()
+        )
+    };
     read_place(text).ok_or_else(bad)
 }
 
@@ -126,7 +131,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 pub(crate) fn metadata(headers: &[(String, String)]) -> Result<MetadataMap, String> {
     let mut map = MetadataMap::new();
     for (name, value) in headers {
-        let bad = || format!("'{}' is no header", name.escape_debug());
+        let bad = || format!("'{}' is not a header", name.escape_debug());
         let name = name.to_ascii_lowercase();
         if name.ends_with("-bin") {
             let key = BinaryMetadataKey::from_bytes(name.as_bytes()).map_err(|_| bad())?;

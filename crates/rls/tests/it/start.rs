@@ -45,7 +45,7 @@ fn bad_rules_name_file_line_and_reason() {
 
 #[test]
 fn a_folder_without_rules_is_an_error() {
-    assert!(error(&[("a.txt", b"domain: x")], |_| {}).starts_with("no file of rules in "));
+    assert!(error(&[("a.txt", b"domain: x")], |_| {}).starts_with("no rule files in "));
     let missing = error(&[], |config| config.rules_dir = "/no/such/folder".into());
     assert!(
         missing.starts_with("cannot read rules /no/such/folder: "),

@@ -405,7 +405,10 @@ fn what_cannot_be_used_keeps_the_service_from_starting() {
         client_name: Some("a b".to_owned()),
         ..files.tls(Some("server"))
     };
-    assert_eq!(error(nameless), "TLS: 'a b' is no name of a certificate");
+    assert_eq!(
+        error(nameless),
+        "TLS: 'a b' is not a name that a certificate can have"
+    );
     let unchecked = TlsConfig {
         client_name: Some("caller.test".to_owned()),
         ..files.tls(None)

@@ -425,7 +425,7 @@ fn what_cannot_work_is_told_at_the_start() {
         start(&|xds| xds.tls = Some(tls.clone()))
     };
     let told = start(&|xds| xds.server = "nowhere".to_owned());
-    assert_eq!(told, "xDS: 'nowhere' is no host:port and no unix:path");
+    assert_eq!(told, "xDS: 'nowhere' is neither host:port nor unix:path");
     let told = tls(&|tls| tls.authority = Some(files.path("nobody", "ca")));
     assert!(told.contains("nobody-ca.pem"), "{told}");
     let told = tls(&|tls| tls.authority = Some(files.path("server", "key")));

@@ -123,7 +123,7 @@ pub(crate) fn follow_at_start(shared: &Arc<Shared>) -> Result<(), String> {
     };
     let port = port
         .parse()
-        .map_err(|_| format!("replicaof: {port} is no port"))?;
+        .map_err(|_| format!("replicaof: {port} is not a port"))?;
     let followed = follow(shared, host, port, None).map_err(NotFollowed::into_error);
     followed.map_err(|error| String::from_utf8_lossy(&error.to_line()).into_owned())
 }

@@ -310,7 +310,7 @@ impl<'a> Session<'a> {
             Action::Blocked(clients) => self.until_blocked(*clients).map(|()| Outcome::default()),
             Action::Let(name) => {
                 let value = scalar(&self.last)
-                    .ok_or_else(|| io::Error::other("the last reply is no scalar"))?;
+                    .ok_or_else(|| io::Error::other("the last reply is not a scalar"))?;
                 self.variables.insert(name.clone(), value);
                 Ok(Outcome::default())
             }

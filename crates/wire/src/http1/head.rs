@@ -193,7 +193,7 @@ fn content_length(value: &[u8]) -> Result<u64, Malformed> {
         number.checked_mul(10)?.checked_add(u64::from(digit))
     });
     let number = number.filter(|_| !digits.is_empty());
-    number.ok_or(Malformed::Request("the length of the body is no number"))
+    number.ok_or(Malformed::Request("the length of the body is not a number"))
 }
 
 /// The path in a target: alone, or behind the authority of a URL.

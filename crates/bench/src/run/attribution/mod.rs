@@ -50,7 +50,7 @@ impl std::str::FromStr for Watched {
     fn from_str(text: &str) -> Result<Watched, String> {
         let wrong = || {
             format!(
-                "'{text}' is no process: give NAME=PID, or ROLE:NAME=PID with service, proxy or store as the role"
+                "'{text}' is not a process: give NAME=PID, or ROLE:NAME=PID with service, proxy or store as the role"
             )
         };
         let (name, pid) = text.rsplit_once('=').ok_or_else(wrong)?;

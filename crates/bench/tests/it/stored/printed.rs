@@ -166,7 +166,7 @@ fn comparisons_and_trends_are_printed_and_refused() {
     let server = folder.bench(&["compare"], &[&a, Path::new("redis-server")]);
     assert_eq!(server.status.code(), Some(1));
     assert!(
-        text(&server).contains("is no stored run"),
+        text(&server).contains("is not a stored run"),
         "{}",
         text(&server)
     );
