@@ -311,11 +311,11 @@ mod tests {
 
     use super::*;
     use crate::call::Call;
+    use crate::session::tests::NoNode;
     use crate::shards::LockSet;
     use crate::waiter::Mail;
     use crate::walk::EngineWalk;
-    use crate::{EngineConfig, Node, NodeCx, Outcome};
-    use tollgate_commands::{CmdError, Reply};
+    use crate::{EngineConfig, Outcome};
     use tollgate_testkit::{PATIENCE, eventually};
     use tollgate_wire::resp::ReplyBuf;
 
@@ -332,14 +332,6 @@ mod tests {
         }
         fn is_gone(&self) -> bool {
             false
-        }
-    }
-
-    struct NoNode;
-
-    impl Node for NoNode {
-        fn run(&mut self, _: NodeCommand, _: NodeCx<'_>) -> Result<Reply, CmdError> {
-            Ok(Reply::Ok)
         }
     }
 

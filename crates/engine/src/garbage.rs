@@ -79,18 +79,10 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EngineConfig, Node, NodeCx, Session};
-    use tollgate_commands::{CmdError, NodeCommand, Reply};
+    use crate::session::tests::NoNode;
+    use crate::{EngineConfig, Session};
     use tollgate_limiter::Timestamp;
     use tollgate_wire::resp::ReplyBuf;
-
-    struct NoNode;
-
-    impl Node for NoNode {
-        fn run(&mut self, _: NodeCommand, _: NodeCx<'_>) -> Result<Reply, CmdError> {
-            Ok(Reply::Ok)
-        }
-    }
 
     fn run(engine: &Engine, command: &str, now_ms: i64) {
         let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();

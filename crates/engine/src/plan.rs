@@ -174,20 +174,12 @@ pub(crate) fn is_about_collections(row: &Row) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_commands::{CmdError, NodeCommand, Reply};
     use tollgate_limiter::Timestamp;
     use tollgate_wire::resp::{Protocol, ReplyBuf};
 
     use super::*;
-    use crate::{EngineConfig, Node, NodeCx, Session};
-
-    struct NoNode;
-
-    impl Node for NoNode {
-        fn run(&mut self, _: NodeCommand, _: NodeCx<'_>) -> Result<Reply, CmdError> {
-            Ok(Reply::Ok)
-        }
-    }
+    use crate::session::tests::NoNode;
+    use crate::{EngineConfig, Session};
 
     #[test]
     fn planned_commands_answer_as_others_do() {

@@ -183,3 +183,17 @@ pub trait Node {
         Vec::new()
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A server that answers everything with `OK`.
+    pub(crate) struct NoNode;
+
+    impl Node for NoNode {
+        fn run(&mut self, _: NodeCommand, _: NodeCx<'_>) -> Result<Reply, CmdError> {
+            Ok(Reply::Ok)
+        }
+    }
+}
