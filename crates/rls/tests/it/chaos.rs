@@ -13,6 +13,7 @@ use tollgate_wire::resp::Value;
 
 use crate::replica::Replica;
 use crate::storm::{BOTH, CLIENTS, KEYS, LIMIT, Link, Passed, Place, rules};
+use crate::support::{text, told};
 
 /// How often each thing happens, at least.
 const FAILOVERS: usize = 2;
@@ -95,16 +96,7 @@ async fn client(stage: Arc<Stage>, number: usize, rounds: usize) -> Vec<Round> {
 /// What was asked of a node, in words.
 fn call(addr: SocketAddr, words: &[&str]) -> Value {
     let mut node = Control::connect(addr).expect("the node answers");
-    let reply = node.call(words).expect("the node answers");
-    assert!(!matches!(reply, Value::Error(_)), "{words:?}: {reply:?}");
-    reply
-}
-
-fn text(reply: &Value) -> String {
-    match reply {
-        Value::Bulk(bytes) | Value::Simple(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        other => panic!("{other:?}"),
-    }
+    told(&mut node, words)
 }
 
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {

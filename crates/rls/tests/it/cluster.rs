@@ -4,14 +4,7 @@ use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::{Client, peers};
 use tollgate_wire::resp::Value;
 
-use crate::support::{Service, descriptor, request};
-
-/// What was asked, in words.
-fn call(client: &mut Client, words: &[&str]) -> Value {
-    let reply = client.call(words).expect("the node answers");
-    assert!(!matches!(reply, Value::Error(_)), "{words:?}: {reply:?}");
-    reply
-}
+use crate::support::{Service, descriptor, request, told};
 
 #[tokio::test]
 async fn a_counter_is_followed_to_where_its_slot_moves() {
@@ -33,28 +26,28 @@ async fn a_counter_is_followed_to_where_its_slot_moves() {
         .iter()
         .map(|node| node.connect().expect("the node answers"))
         .collect();
-    let slot = call(&mut nodes[0], &["CLUSTER", "KEYSLOT", key]);
+    let slot = told(&mut nodes[0], &["CLUSTER", "KEYSLOT", key]);
     let slot = slot.as_int().expect("a number").to_string();
     let holds = |node: &mut Client| {
-        let count = call(node, &["CLUSTER", "COUNTKEYSINSLOT", &slot]);
+        let count = told(node, &["CLUSTER", "COUNTKEYSINSLOT", &slot]);
         count.as_int() == Some(1)
     };
     let from = nodes.iter_mut().position(holds).expect("some node counts");
     let to = (from + 1) % nodes.len();
     let ids: Vec<String> = nodes
         .iter_mut()
-        .map(|node| match call(node, &["CLUSTER", "MYID"]) {
+        .map(|node| match told(node, &["CLUSTER", "MYID"]) {
             Value::Bulk(id) => String::from_utf8(id).expect("text"),
             other => panic!("{other:?}"),
         })
         .collect();
     let set = |node: &mut Client, state: &str, id: &str| {
-        call(node, &["CLUSTER", "SETSLOT", &slot, state, id]);
+        told(node, &["CLUSTER", "SETSLOT", &slot, state, id]);
     };
     set(&mut nodes[to], "IMPORTING", &ids[from]);
     set(&mut nodes[from], "MIGRATING", &ids[to]);
     let port = cluster.nodes()[to].addr().port().to_string();
-    call(
+    told(
         &mut nodes[from],
         &["MIGRATE", "127.0.0.1", &port, key, "0", "60000"],
     );

@@ -18,7 +18,7 @@ use tollgate_wire::resp::Value;
 use tollgate_wire::rls::rate_limit_response::Code;
 
 use crate::storm::{BOTH, CLIENTS, KEYS, LIMIT, Place, Until, rules, storm};
-use crate::support::{Client, Service, descriptor, patient, request};
+use crate::support::{Client, Service, descriptor, patient, request, text, told};
 use crate::tls::Files;
 
 /// Rules for what happens meanwhile, and a limit that lasts through it.
@@ -38,19 +38,6 @@ const PASSED_BEFORE: usize = 300;
 const TAG: &str = "{b}";
 /// How long a node of a cluster may be silent. A busy machine must not look like a dead one.
 const NODE_TIMEOUT_MS: &str = "5000";
-
-fn call(client: &mut Control, words: &[&str]) -> Value {
-    let reply = client.call(words).expect("the store answers");
-    assert!(!matches!(reply, Value::Error(_)), "{words:?}: {reply:?}");
-    reply
-}
-
-fn text(reply: &Value) -> String {
-    match reply {
-        Value::Bulk(bytes) | Value::Simple(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        other => panic!("{other:?}"),
-    }
-}
 
 async fn wait_for(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(180);
@@ -227,7 +214,7 @@ impl Pair {
         };
         let tls_port = |server: &Server| {
             let mut client = server.connect().expect("it answers");
-            match call(&mut client, &["CONFIG", "GET", "tls-port"]) {
+            match told(&mut client, &["CONFIG", "GET", "tls-port"]) {
                 Value::Array(items) => text(&items[1]).parse::<u16>().expect("a port"),
                 other => panic!("{other:?}"),
             }
@@ -264,11 +251,11 @@ impl Pair {
         let mut cluster = RedisCluster::start_with(&all).expect("the nodes agree")?;
         let replica = cluster.add_replica(0).expect("a replica");
         let pair = Self::Cluster { cluster, replica };
-        call(
+        told(
             &mut pair.replica(),
             &["CONFIG", "SET", "cluster-replica-no-failover", "yes"],
         );
-        let Value::Int(slot) = call(&mut pair.master(), &["CLUSTER", "KEYSLOT", TAG]) else {
+        let Value::Int(slot) = told(&mut pair.master(), &["CLUSTER", "KEYSLOT", TAG]) else {
             panic!("a slot")
         };
         assert!(slot < 5_000, "{TAG} is not of the first node: {slot}");
@@ -312,8 +299,8 @@ impl Pair {
     fn is_in_step(&self) {
         let mut master = self.master();
         let mark = format!("step:{TAG}");
-        call(&mut master, &["INCR", &mark]);
-        let count = call(&mut master, &["WAIT", "1", "120000"]);
+        told(&mut master, &["INCR", &mark]);
+        let count = told(&mut master, &["WAIT", "1", "120000"]);
         assert_eq!(count, Value::Int(1), "the replica follows");
     }
 
@@ -330,7 +317,7 @@ impl Pair {
             Self::Watched { .. } => ["CONFIG", "SET", "replica-priority", "100"],
             Self::Cluster { .. } => ["CONFIG", "SET", "cluster-replica-no-failover", "no"],
         };
-        call(&mut self.replica(), &setting);
+        told(&mut self.replica(), &setting);
     }
 }
 
@@ -445,15 +432,15 @@ async fn loader(service: SocketAddr, load: Arc<Load>) {
 /// What the replica counts of the limit of [`Load`].
 fn counted(replica: &mut Control, cluster: bool) -> usize {
     if cluster {
-        call(replica, &["READONLY"]);
+        told(replica, &["READONLY"]);
     }
-    let Value::Array(keys) = call(replica, &["KEYS", "rl:*load*"]) else {
+    let Value::Array(keys) = told(replica, &["KEYS", "rl:*load*"]) else {
         panic!("keys are an array")
     };
     let [key] = &keys[..] else {
         panic!("one counter: {keys:?}")
     };
-    let value = text(&call(replica, &["GET", &text(key)]));
+    let value = text(&told(replica, &["GET", &text(key)]));
     let count = value.split(':').next().and_then(|count| count.parse().ok());
     count.unwrap_or_else(|| panic!("no count: {value}"))
 }
@@ -479,7 +466,7 @@ async fn at_most_what_was_not_sent_passes_twice(mut pair: Pair) {
     let passed = load.passed.load(Ordering::SeqCst);
     let mut replica = pair.replica();
     wait_for("the replica has read all there is", async || {
-        text(&call(&mut replica, &["INFO", "replication"])).contains("master_link_status:down")
+        text(&told(&mut replica, &["INFO", "replication"])).contains("master_link_status:down")
     })
     .await;
     let kept = counted(&mut replica, matches!(pair, Pair::Cluster { .. }));
@@ -549,7 +536,7 @@ async fn the_service_goes_with_the_master_that_sentinels_name() {
     })
     .await;
     let is_master = |node: &mut Control| {
-        format!("{:?}", call(node, &["ROLE"])).contains(&format!("{:?}", b"master"))
+        format!("{:?}", told(node, &["ROLE"])).contains(&format!("{:?}", b"master"))
     };
     wait_for("it is promoted", async || is_master(&mut pair.replica())).await;
     let before = counted(&mut pair.replica(), false);
@@ -581,7 +568,7 @@ async fn the_service_goes_with_a_replica_as_it_is_promoted() {
     let before = named();
     // Known first as one that may be promoted, which INFO tells.
     wait_for("it may be promoted", async || sentinel.may_promote()).await;
-    call(&mut pair.replica(), &["ACL", "SETUSER", "default", "-info"]);
+    told(&mut pair.replica(), &["ACL", "SETUSER", "default", "-info"]);
     let told = sentinel.ask(&["SENTINEL", "FAILOVER", "main"]);
     assert_eq!(told, Some(Value::Simple(b"OK".to_vec())));
     // Its clients are disconnected then.

@@ -13,7 +13,8 @@ use tollgate_rls::{
     Backend, HeaderForm, HealthNeeds, Modes, RlsConfig, RlsServer, RuleFiles, StoreConfig,
 };
 use tollgate_testkit::process::temp_dir;
-use tollgate_testkit::{Server, peers};
+use tollgate_testkit::{Client as Control, Server, peers};
+use tollgate_wire::resp::Value;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 use tollgate_wire::rls::{
     RateLimitDescriptor, RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT,
@@ -443,4 +444,18 @@ pub(crate) fn run_python_client(script: &str, service: &Service) {
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(text.lines().last(), Some("ok"), "{text}{errors}");
+}
+
+/// What a store answers; no error is expected.
+pub(crate) fn told(store: &mut Control, words: &[&str]) -> Value {
+    let reply = store.call(words).expect("the store answers");
+    assert!(reply.as_error().is_none(), "{words:?}: {reply:?}");
+    reply
+}
+
+/// The text of a reply that is one.
+pub(crate) fn text(reply: &Value) -> String {
+    let bytes = reply.as_bytes();
+    let bytes = bytes.unwrap_or_else(|| panic!("not a text: {reply:?}"));
+    String::from_utf8_lossy(bytes).into_owned()
 }
