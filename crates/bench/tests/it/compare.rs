@@ -1,6 +1,6 @@
 //! The paired comparison against two fake servers.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use tollgate_bench::report::{Lang, compare_markdown};
 use tollgate_bench::run::console::Console;
 use tollgate_testkit::PATIENCE;
 
-use crate::fake::{Behaviour, FakeServer};
+use crate::fake::{Behaviour, FakeServer, http_request};
 
 fn args(a: &FakeServer, b: &FakeServer) -> CompareArgs {
     CompareArgs {
@@ -161,20 +161,7 @@ fn http_server() -> String {
 fn answer_all(mut stream: &TcpStream) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     loop {
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            if let Some(value) = line.strip_prefix("content-length: ") {
-                length = value.trim().parse().ok()?;
-            }
-            if line == "\r\n" {
-                break;
-            }
-        }
-        reader.read_exact(&mut vec![0; length]).ok()?;
+        http_request(&mut reader)?;
         stream
             .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
             .ok()?;

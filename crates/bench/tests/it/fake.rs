@@ -1,7 +1,7 @@
 //! A RESP server on a loopback port that behaves as a test wants.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -276,4 +276,23 @@ fn count(args: &[Vec<u8>], shared: &Shared, cost: u64) -> u64 {
 
 fn verdict(allowed: bool, output: &mut Vec<u8>) {
     output.extend_from_slice(if allowed { b":1\r\n" } else { b":0\r\n" });
+}
+
+/// Reads a request over HTTP to its end; `None` once no more come.
+pub(crate) fn http_request(reader: &mut BufReader<TcpStream>) -> Option<()> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.trim().parse().ok()?;
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()
 }

@@ -1,6 +1,6 @@
 //! HTTP and memcached targets that answer rightly, wrongly, in pieces or not at all.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
 
@@ -13,6 +13,8 @@ use tollgate_bench::load::open::{self, Outcome, Own, Plan};
 use tollgate_bench::load::open_loop::Bounds;
 use tollgate_bench::load::schedule::Arrivals;
 use tollgate_bench::load::workload::{Ask, Rule, Workload};
+
+use crate::fake::http_request;
 
 const MS: u64 = 1_000_000;
 const REQUESTS: u64 = 60;
@@ -46,24 +48,6 @@ fn serve(read: fn(&mut BufReader<TcpStream>) -> Option<()>, answer: Answer) -> S
         }
     });
     address
-}
-
-fn http_request(reader: &mut BufReader<TcpStream>) -> Option<()> {
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        if let Some(value) = line.strip_prefix("content-length: ") {
-            length = value.trim().parse().ok()?;
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()
 }
 
 /// `add … noreply`, its value, and `incr`.
