@@ -152,11 +152,7 @@ pub(in crate::report) fn throughput_of_all(scenario: &ScenarioFindings<'_>, lang
         .iter()
         .map(|step| step.goodput_rps)
         .fold(high, finite_max);
-    let margin = (high - low) * 0.03;
-    let mut plot = Plot::new(
-        Scale::between((low - margin).max(0.0), high + margin),
-        Scale::linear(top),
-    );
+    let mut plot = Plot::new(Scale::around((low, high)), Scale::linear(top));
     plot.axes(
         [t::X_LOAD.of(lang), t::Y_GOOD.of(lang)],
         None,
@@ -255,12 +251,11 @@ pub(in crate::report) fn figure_of_all(
     }
     let loads: Vec<f64> = steps.iter().map(|step| step.target_rps).collect();
     let (low, high) = ends(&loads);
-    let margin = (high - low) * 0.03;
     let y = match most > LOG_FROM * least {
         true => Scale::log(values.iter().copied()),
         false => Scale::linear(most),
     };
-    let mut plot = Plot::new(Scale::between((low - margin).max(0.0), high + margin), y);
+    let mut plot = Plot::new(Scale::around((low, high)), y);
     plot.axes(
         [t::X_LOAD.of(lang), what.y_title.of(lang)],
         None,
@@ -332,14 +327,13 @@ type Pick = fn(&LatencySummary) -> f64;
 fn latency_plot(steps: &[&Step], picks: &[Pick], bounds: Bounds, lang: Lang) -> Plot {
     let loads: Vec<f64> = steps.iter().map(|step| step.target_rps).collect();
     let (low, high) = ends(&loads);
-    let margin = (high - low) * 0.03;
     let (good, critical) = (bounds.good * 1e3, bounds.critical * 1e3);
     let values = steps
         .iter()
         .filter_map(|step| step.response.all.as_ref())
         .flat_map(|latency| picks.iter().map(move |pick| pick(latency)));
     let y = Scale::log(values.chain([good, critical * 1.5]));
-    let mut plot = Plot::with_bands(Scale::between((low - margin).max(0.0), high + margin), y);
+    let mut plot = Plot::with_bands(Scale::around((low, high)), y);
     plot.band("band-warn", good, critical, t::BAND_WARNING.of(lang));
     plot.band(
         "band-critical",

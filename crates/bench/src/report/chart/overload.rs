@@ -21,11 +21,7 @@ pub(in crate::report) fn failures(scenario: &ScenarioFindings<'_>, lang: Lang) -
     }
     let loads: Vec<f64> = steps.iter().map(|step| step.target_rps).collect();
     let (low, high) = ends(&loads);
-    let margin = (high - low) * 0.03;
-    let mut plot = Plot::new(
-        Scale::between((low - margin).max(0.0), high + margin),
-        Scale::linear(100.0),
-    );
+    let mut plot = Plot::new(Scale::around((low, high)), Scale::linear(100.0));
     plot.axes(
         [t::X_LOAD.of(lang), t::Y_FAILED.of(lang)],
         None,
@@ -61,14 +57,10 @@ pub(in crate::report) fn hysteresis(found: &Hysteresis, title: &str, lang: Lang)
     let points = || found.up.iter().chain(&found.down);
     let loads: Vec<f64> = points().map(|point| point.target_rps).collect();
     let (low, high) = ends(&loads);
-    let margin = (high - low) * 0.03;
     let top = points()
         .map(|point| point.goodput_rps)
         .fold(high, finite_max);
-    let mut plot = Plot::new(
-        Scale::between((low - margin).max(0.0), high + margin),
-        Scale::linear(top),
-    );
+    let mut plot = Plot::new(Scale::around((low, high)), Scale::linear(top));
     plot.axes(
         [t::X_LOAD.of(lang), t::Y_GOOD.of(lang)],
         None,

@@ -4,6 +4,8 @@ use crate::report::format::short;
 
 /// Most ticks on a linear axis.
 const TICKS: f64 = 5.0;
+/// Room left beside the loads of a drawing, as a share of their span.
+const MARGIN: f64 = 0.03;
 
 /// A map from values to one axis.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,12 @@ impl Scale {
                 log: false,
             }
         }
+    }
+
+    /// From a little below `low`, and not below 0, to a little above `high`.
+    pub(super) fn around((low, high): (f64, f64)) -> Self {
+        let margin = (high - low) * MARGIN;
+        Self::between((low - margin).max(0.0), high + margin)
     }
 
     /// A logarithmic scale with some room around the positive values; one decade if there are none.

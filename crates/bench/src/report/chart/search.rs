@@ -107,11 +107,7 @@ pub(in crate::report) fn concurrency(
         .map(|point| point.throughput_rps)
         .chain(curve.iter().map(|(_, y)| *y))
         .fold(1.0, finite_max);
-    let margin = (high - low) * 0.03;
-    let mut plot = Plot::new(
-        Scale::between((low - margin).max(0.0), high + margin),
-        Scale::linear(top),
-    );
+    let mut plot = Plot::new(Scale::around((low, high)), Scale::linear(top));
     plot.axes(
         [t::X_CONCURRENCY.of(lang), t::Y_RPS.of(lang)],
         None,
