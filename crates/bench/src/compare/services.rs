@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::slices::close;
-use super::{LIMIT, close_row, further_of, note_withheld, overload, warn};
+use super::{LIMIT, close_row, further_of, keep_as_partial, note_withheld, overload, warn};
 use crate::cli::{CompareArgs, Pins};
 use crate::load::keys::Spreading;
 use crate::load::live::Live;
@@ -12,9 +12,7 @@ use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
 use crate::load::schedule::Arrivals;
 use crate::os::clock::SECOND;
 use crate::os::{interrupt, proc};
-use crate::record::{
-    CompareRecord, CompareRow, Event, Operation, SCHEMA_VERSION, Severity, SlicePair, SliceSample,
-};
+use crate::record::{CompareRecord, CompareRow, Operation, SCHEMA_VERSION, SlicePair, SliceSample};
 use crate::run::console::Console;
 use crate::run::machine;
 use crate::run::thread::generate;
@@ -91,14 +89,7 @@ pub(super) fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRe
     if let Some(why) = reason {
         let ended = sides.iter_mut().find_map(|side| side.peer.obituary());
         let why = ended.map_or(why.clone(), |ended| format!("{why}; {ended}"));
-        console.note(&format!("error: {why}; what was measured is kept"));
-        record.complete = false;
-        record.events.push(Event {
-            severity: Severity::Error,
-            text: why.clone(),
-            ..Event::default()
-        });
-        record.partial_reason = Some(why);
+        keep_as_partial(&mut record, why, console);
     }
     for row in &record.rows {
         record.validity.absorb(&row.title, &row.validity);

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::further::Further;
 use crate::load::address::{Address, Endpoint};
-use crate::os::cpu;
+use crate::os::{cpu, proc};
+use crate::record::TargetRecord;
 
 /// Longest wait for a server to answer.
 const READY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -139,6 +140,19 @@ impl ServerProcess {
             name: name.into(),
             command_line: further.command_line(as_typed(exe), arguments),
         })
+    }
+
+    /// What is recorded of it as a target, whatever it serves; its first reply `took` so long.
+    pub(crate) fn record(&self, took: Duration) -> TargetRecord {
+        TargetRecord {
+            command_line: self.command_line.clone(),
+            pinned_cpus: self.how.core.map(|core| core as u32).into_iter().collect(),
+            started_by_bench: true,
+            co_located: true,
+            start_to_first_reply_ms: Some(took.as_secs_f64() * 1e3),
+            idle_rss_bytes: proc::rss_bytes(self.pid()),
+            ..TargetRecord::default()
+        }
     }
 
     /// Ends the process at once and starts it anew in the same way, on the same port; returns when it is `ready`.

@@ -127,7 +127,6 @@ impl Peer {
         };
         let took =
             process.wait_ready(|| TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok())?;
-        let pid = process.pid();
         let http = match is_http {
             true => Some(throttle(&address.to_string())?),
             false => None,
@@ -137,20 +136,14 @@ impl Peer {
             kind: TargetKind::Service,
             url: format!("{transport}://{address}"),
             server_name: "throttlecrab".into(),
-            command_line: process.command_line.clone(),
             // It takes no number of threads: its runtime has one for each processor that it may use.
             threads: core.map(|_| 1),
-            pinned_cpus: core.map(|core| core as u32).into_iter().collect(),
-            started_by_bench: true,
-            co_located: true,
-            start_to_first_reply_ms: Some(took.as_secs_f64() * 1e3),
-            idle_rss_bytes: proc::rss_bytes(pid),
-            ..TargetRecord::default()
+            ..process.record(took)
         };
         Ok(Peer {
             record,
             endpoint,
-            pids: vec![pid],
+            pids: vec![process.pid()],
             is_http,
             started: Some(Started::Other(Box::new(process))),
             http,

@@ -244,7 +244,6 @@ impl Service {
         } = spawn(name, rules, free_ports()?, threads, core, None, further)?;
         let endpoint = if over_http.is_some() { http } else { grpc };
         let address = endpoint.address.to_string();
-        let pid = process.pid();
         let ask = over_http
             .map(|options| options.ask(&address, "/json"))
             .transpose()?;
@@ -257,19 +256,13 @@ impl Service {
             },
             server_name: "tollgate".into(),
             server_version: env!("CARGO_PKG_VERSION").into(),
-            command_line: process.command_line.clone(),
             threads: Some(threads),
-            pinned_cpus: core.map(|core| core as u32).into_iter().collect(),
-            started_by_bench: true,
-            co_located: true,
-            start_to_first_reply_ms: Some(took.as_secs_f64() * 1e3),
-            idle_rss_bytes: proc::rss_bytes(pid),
-            ..TargetRecord::default()
+            ..process.record(took)
         };
         Ok(Service {
             record,
             endpoint,
-            pids: vec![pid],
+            pids: vec![process.pid()],
             arm: None,
             process: Some(process),
             http: ask,

@@ -4,7 +4,6 @@ use super::child::{Folder, ServerProcess, free_port, loopback};
 use super::further::Further;
 use super::program::Program;
 use crate::load::address::Endpoint;
-use crate::os::proc;
 use crate::record::{TargetKind, TargetRecord};
 
 /// Attempts to start a server when another process takes its port first.
@@ -62,14 +61,8 @@ fn attempt(
         name: name.into(),
         kind: TargetKind::Store,
         url: format!("{scheme}://{}", endpoint.address),
-        command_line: process.command_line.clone(),
         threads: Some(threads),
-        pinned_cpus: core.map(|core| core as u32).into_iter().collect(),
-        started_by_bench: true,
-        co_located: true,
-        start_to_first_reply_ms: Some(took.as_secs_f64() * 1e3),
-        idle_rss_bytes: proc::rss_bytes(process.pid()),
-        ..TargetRecord::default()
+        ..process.record(took)
     };
     Ok(Started {
         record,
