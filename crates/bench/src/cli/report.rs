@@ -133,7 +133,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, String> {
         let asked = |format: &Format| matches!(format, Format::Bencher | Format::All);
         if formats.iter().any(asked) && bencher::figures(&run.record).is_empty() {
             console.note(
-                "bencher.json is empty: a figure in it bears no mark, and no row passed the validity rules",
+                "bencher.json is empty: no row passed the validity rules, and that format cannot mark the figures that did not",
             );
         }
         let written = [written, further].concat();
