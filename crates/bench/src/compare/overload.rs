@@ -289,6 +289,7 @@ mod tests {
             watched_cpu_ns: Vec::new(),
             tally,
             cut_short: None,
+            schedule_counted: true,
             notes: Vec::new(),
         }
     }

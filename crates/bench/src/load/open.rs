@@ -106,6 +106,9 @@ pub struct Outcome {
     pub watched_cpu_ns: Vec<(u32, Option<u64>)>,
     /// Why the step ended before its time; `None` if it did not.
     pub cut_short: Option<String>,
+    /// Whether the tally holds the schedule up to its end, with what a lost target was not asked any more as failures:
+    /// rates are then those of its whole length, however early the target was lost.
+    pub schedule_counted: bool,
     /// Remarks on single connections.
     pub notes: Vec<String>,
 }
@@ -204,12 +207,7 @@ fn speak<S: Speaker>(
     let clock = Clock::start();
     let cpu_before = proc::thread_cpu_ns();
     let wait_before = proc::thread_run_queue_wait_ns();
-    let unix_now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let unix_at_zero = unix_now.ok().and_then(|now| {
-        i64::try_from(now.as_nanos())
-            .ok()?
-            .checked_sub_unsigned(clock.now())
-    });
+    let unix_at_zero = unix_at_zero(clock);
     let mut driver = Driver {
         state,
         blocked: vec![false; connections.len()],
@@ -256,9 +254,27 @@ fn speak<S: Speaker>(
             .map(|(pid, (before, after))| (*pid, since(before, after)))
             .collect(),
         tally,
+        schedule_counted: counts_schedule(cut_short.as_ref(), plan),
         cut_short: cut_short.map(|cut| cut.text()),
         notes: driver.notes,
     })
+}
+
+/// Nanoseconds since 1970 at which `clock` stood at zero.
+fn unix_at_zero(clock: Clock) -> Option<i64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(now.as_nanos())
+        .ok()?
+        .checked_sub_unsigned(clock.now())
+}
+
+fn counts_schedule(cut_short: Option<&Cut>, plan: &Plan) -> bool {
+    match cut_short {
+        None => true,
+        Some(Cut::Interrupted) => false,
+        // A closed loop plans as it is answered.
+        Some(_) => plan.arrivals != Arrivals::Closed,
+    }
 }
 
 /// What was counted up to the end; its last second is published.

@@ -66,10 +66,10 @@ pub(crate) struct Frame<'a> {
 pub(crate) fn step(frame: Frame<'_>) -> Result<Step, String> {
     let (outcome, tally) = (frame.outcome, &frame.outcome.tally);
     let scheduled = frame.length.as_secs_f64();
-    let measured_s = if outcome.cut_short.is_some() {
-        (outcome.elapsed_ns as f64 / 1e9).clamp(1e-3, scheduled)
-    } else {
+    let measured_s = if outcome.schedule_counted {
         scheduled
+    } else {
+        (outcome.elapsed_ns as f64 / 1e9).clamp(1e-3, scheduled)
     };
     // Answers of an overloaded target keep coming after the schedule's end; they must not raise its rate.
     let answered_s = measured_s.max(outcome.answered_ns as f64 / 1e9);
@@ -332,6 +332,7 @@ mod tests {
             watched_cpu_ns: vec![(7, Some(30_010_000)), (8, Some(0)), (9, None)],
             tally,
             cut_short: None,
+            schedule_counted: true,
             notes: Vec::new(),
         }
     }
@@ -360,6 +361,24 @@ mod tests {
         assert!((both.cpu_percent - 1.0).abs() < 1e-9);
         // What cannot be read leaves no figure rather than a smaller one.
         assert!(used(&[7, 9]).is_none() && used(&[6]).is_none() && used(&[]).is_none());
+    }
+
+    #[test]
+    fn a_target_that_was_lost_early_has_no_rate_as_if_it_were_still_there() {
+        // The same answers, of a target that was lost after a tenth of the schedule: the rest is among the failures.
+        let mut outcome = overloaded();
+        outcome.elapsed_ns = 200 * MILLI;
+        outcome.answered_ns = 200 * MILLI;
+        outcome.completed_ns = 200 * MILLI;
+        outcome.cut_short = Some("all connections were lost".into());
+        let step = step_of(&outcome, &[]);
+        let good = (step.allowed + step.denied) as f64;
+        assert_eq!((step.duration_s, step.goodput_rps), (2.0, good / 2.0));
+        assert_eq!(step.sent_rps, step.sent as f64 / 2.0);
+        // What was not asked because the run was interrupted is in no count, so the time counts as far as it went.
+        outcome.schedule_counted = false;
+        let step = step_of(&outcome, &[]);
+        assert_eq!((step.duration_s, step.goodput_rps), (0.2, good / 0.2));
     }
 
     #[test]

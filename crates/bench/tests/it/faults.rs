@@ -124,6 +124,10 @@ fn a_server_that_dies_keeps_what_was_measured() {
         400,
         "and counted as failed"
     );
+    assert!(
+        outcome.schedule_counted,
+        "so its rates are those of the whole schedule"
+    );
 }
 
 #[test]
