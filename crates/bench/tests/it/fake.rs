@@ -32,6 +32,8 @@ pub(crate) enum Behaviour {
     Hangs,
     /// Answers decisions with an error.
     Errors,
+    /// Answers decisions with valid replies that are none.
+    OtherShape,
     /// Answers nobody while a script runs.
     StandsStill,
     /// Decides slowly for a while once it was asked for more than so many decisions in a tenth of a second.
@@ -235,6 +237,7 @@ fn decide(args: &[Vec<u8>], shared: &Shared, output: &mut Vec<u8>) -> bool {
         }
         Behaviour::Garbage => output.extend_from_slice(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
         Behaviour::Hangs | Behaviour::Resets => {}
+        Behaviour::OtherShape => output.extend_from_slice(b"*2\r\n:1\r\n:2\r\n"),
         Behaviour::Errors => output.extend_from_slice(b"-OOM command not allowed\r\n"),
         Behaviour::Limiter { surplus } => {
             let allowed = count(args, shared, 1) <= limit(args) + surplus;

@@ -403,11 +403,13 @@ fn targets_that_answer_wrongly_are_given_up_in_a_sentence() {
         (Behaviour::Resets, "reset", "500ms"),
         (Behaviour::Garbage, "not a valid reply", "500ms"),
         (Behaviour::Errors, "OOM", "500ms"),
+        (Behaviour::OtherShape, "no answer was one to what", "500ms"),
         // Long enough for the loss to be heard of before its end; it is cut short there.
         (Behaviour::DiesAfter(50), "all connections were lost", "30s"),
     ] {
         let fake = FakeServer::start(behaviour);
-        let args = ["--target", &fake.url(), "--ladder", "500", "--step", step];
+        let url = fake.url();
+        let args = ["--target", &url, "--ladder", "500,600", "--step", step];
         let ended = Bench::start(&args).end();
         assert!(
             ended.code.is_some_and(|code| code != 0),

@@ -236,7 +236,9 @@ impl Session<'_> {
 
     fn keep_step(&mut self, series: &Series, step: Step, outcome: &Outcome, title: &str) {
         let silent = outcome.tally.completed == 0 && outcome.tally.planned > 0;
-        let only_errors = step.allowed + step.denied == 0 && step.failures.answered_errors() > 0;
+        let none_decided = step.allowed + step.denied == 0;
+        let only_errors = none_decided && step.failures.answered_errors() > 0;
+        let not_understood = none_decided && step.failures.protocol > 0;
         let complained = complaint(&step);
         let p99 = step
             .response
@@ -269,6 +271,10 @@ impl Session<'_> {
                 let why = format!("every answer was an error{complained}");
                 self.give_up(series.slot, series.cell, &why);
             }
+            None if not_understood => {
+                let why = format!("no answer was one to what was asked{complained}");
+                self.give_up(series.slot, series.cell, &why);
+            }
             None => {}
         }
     }
@@ -280,14 +286,14 @@ fn worth_repeating(step: &Step) -> bool {
         // A wrong decision counts on a busy machine as well.
         found.never_over() && found.never_under()
     });
-    // Who answers nobody will do so again, after a wait as long.
-    let answered = step.completed > 0;
+    // Who decides nothing will do so again, after a wait as long.
+    let decided = step.allowed + step.denied + step.failures.timeout > 0 && step.completed > 0;
     // A load that the generator cannot carry will be no other the next time.
     let carried = step
         .generator
         .is_none_or(|used| used.cpu_percent <= GENERATOR_CPU_PERCENT_MAX);
     exact
-        && answered
+        && decided
         && carried
         && step.validity.grade == Grade::Invalid
         && step.failures.refused == 0
@@ -309,6 +315,7 @@ mod tests {
     fn a_row_is_repeated_only_where_the_machine_may_have_spoiled_it() {
         let mut spoiled = Step {
             completed: 1,
+            allowed: 1,
             ..Step::default()
         };
         assert!(!worth_repeating(&spoiled), "valid");
@@ -322,6 +329,10 @@ mod tests {
             worth_repeating(&step)
         };
         assert!(!but(&|step| step.completed = 0), "nobody was answered");
+        assert!(
+            !but(&|step| (step.allowed, step.failures.protocol) = (0, 1)),
+            "no answer was a decision"
+        );
         assert!(!but(&|step| step.failures.refused = 1), "lost connections");
         assert!(!but(&|step| step.accuracy = Some(Accuracy {
             over_admission_percent: 0.1,

@@ -228,6 +228,8 @@ forms! {
     "every answer was an error; first {what}" | "mọi câu trả lời đều là lỗi; lỗi đầu tiên {what}";
     "every answer was an error" | "mọi câu trả lời đều là lỗi";
     "{why}; the rest of its ladder is left out" | "{why}; bỏ phần còn lại của thang tải";
+    "no answer was one to what was asked; first {what}" | "không câu trả lời nào đúng với điều đã hỏi; câu đầu tiên {what}";
+    "no answer was one to what was asked" | "không câu trả lời nào đúng với điều đã hỏi";
     "the capacity probe failed: {why}" | "phép dò năng lực thất bại: {why}";
     "it has neither rate limit commands nor scripts" | "nó không có lệnh giới hạn tốc độ lẫn script";
     "interrupted" | "bị ngắt";
