@@ -230,7 +230,7 @@ impl Session<'_> {
         let usual = ((QUIET * knee_rps).round(), verdict);
         found.hidden_rps = healing::hidden_rps(usual, &found.tries);
         let overload_rps = (OVERLOAD * knee_rps).round();
-        found.sentence = healing::sentence(found.hidden_rps, overload_rps, &found.tries);
+        found.sentence = healing::sentence(found.hidden_rps, verdict, overload_rps, &found.tries);
         self.keep_healing(series, found, verdict);
     }
 

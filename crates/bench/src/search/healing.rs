@@ -40,7 +40,12 @@ pub(crate) fn hidden_rps(usual: (f64, RecoveryVerdict), tries: &[HealingTry]) ->
 
 /// What was found, in a sentence.
 #[must_use]
-pub(crate) fn sentence(hidden_rps: Option<f64>, overload_rps: f64, tries: &[HealingTry]) -> String {
+pub(crate) fn sentence(
+    hidden_rps: Option<f64>,
+    usual: RecoveryVerdict,
+    overload_rps: f64,
+    tries: &[HealingTry],
+) -> String {
     let not_healed = |verdict| {
         let tried = tries.iter().filter(move |tried| tried.verdict == verdict);
         tried.map(|tried| tried.rate_rps).min_by(f64::total_cmp)
@@ -53,7 +58,11 @@ pub(crate) fn sentence(hidden_rps: Option<f64>, overload_rps: f64, tries: &[Heal
                     "after {overload_rps:.0}/s it healed from no load tried, down to {least:.0}/s"
                 )
             }
-            None => format!("after {overload_rps:.0}/s it was not seen to heal"),
+            None if usual.stayed_down() => {
+                format!("after {overload_rps:.0}/s it was not seen to heal")
+            }
+            // What never was well cannot be asked to become so again.
+            None => format!("whether it heals after {overload_rps:.0}/s was not found out"),
         };
     };
     let above = |rate: &f64| *rate > hidden;
@@ -88,7 +97,7 @@ mod tests {
         }
         let hidden = hidden_rps(usual, &tries);
         let shares = tries.iter().map(|tried| tried.of_knee).collect();
-        (hidden, shares, sentence(hidden, 1_500.0, &tries))
+        (hidden, shares, sentence(hidden, usual.1, 1_500.0, &tries))
     }
 
     #[test]
@@ -134,8 +143,9 @@ mod tests {
             "{text}"
         );
         for nothing_follows in [NotHealthyBefore, Unfinished] {
-            let (hidden, shares, _) = explore(|_| nothing_follows);
+            let (hidden, shares, text) = explore(|_| nothing_follows);
             assert_eq!((hidden, shares), (None, Vec::new()));
+            assert_eq!(text, "whether it heals after 1500/s was not found out");
         }
     }
 }

@@ -43,6 +43,16 @@ pub fn noise(runs: &[StoredRun]) -> Result<NoiseRecord, String> {
         .starts
         .as_ref()
         .map_or(1, |starts| starts.done.max(1));
+    let metrics: Vec<MetricNoise> = Metric::ALL
+        .into_iter()
+        .filter_map(|metric| of_metric(&pools, metric, seed))
+        .collect();
+    if metrics.is_empty() {
+        return Err(format!(
+            "nothing was calibrated: of {longest} starts fewer than {NOISE_STARTS_MIN} passed the validity rules (the \
+             machine was busy, or the generator late); try again on a quiet machine"
+        ));
+    }
     Ok(NoiseRecord {
         schema_version: SCHEMA_VERSION,
         machine: first.record.manifest.machine.clone(),
@@ -50,10 +60,7 @@ pub fn noise(runs: &[StoredRun]) -> Result<NoiseRecord, String> {
         target: names.join(", "),
         starts_per_side: u32::try_from(longest / 2).unwrap_or(u32::MAX),
         step_s: step.map_or(0.0, |step| step.duration_s / f64::from(starts)),
-        metrics: Metric::ALL
-            .into_iter()
-            .filter_map(|metric| of_metric(&pools, metric, seed))
-            .collect(),
+        metrics,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tollgate_bench::record::{Metric, Noise, TrendColour};
+use tollgate_bench::record::{Grade, Metric, Noise, TrendColour};
 use tollgate_bench::report::Lang;
 use tollgate_bench::stored::{StoredRun, noise, noise_path, read_noise, trends, write_noise};
 use tollgate_testkit::process::temp_dir;
@@ -139,6 +139,16 @@ fn noise_is_what_the_starts_of_one_program_differ_by() {
     }
     fs::remove_dir_all(folder).unwrap();
     assert!(noise_path(&quiet.machine, |_| None).is_none());
+    let mut spoiled = run_of(&[("tollgate", PLAIN)], 8);
+    let starts = spoiled.cells[0].statistics.iter_mut();
+    for sample in starts
+        .flat_map(|found| &mut found.rates)
+        .flat_map(|rate| &mut rate.starts)
+    {
+        sample.grade = Grade::Invalid;
+    }
+    let refused = noise(&stored(spoiled)).unwrap_err();
+    assert!(refused.contains("nothing was calibrated"), "{refused}");
     let few = noise(&stored(run_of(&[("tollgate", PLAIN)], 3))).unwrap_err();
     assert!(few.contains("needs 6 starts"), "{few}");
 }

@@ -199,6 +199,7 @@ forms! {
     "{sentence}; {n} % of the open requests waited in the clients' queue, not in the target" | "{sentence}; {n} % yêu cầu đang mở nằm chờ trong hàng đợi của client, không phải ở đích đo";
     "after {n}/s it healed from no load tried, down to {n2}/s" | "sau {n}/s nó không hồi phục từ tải nào đã thử, xuống tới {n2}/s";
     "after {n}/s it was not seen to heal" | "sau {n}/s chưa thấy nó hồi phục";
+    "whether it heals after {n}/s was not found out" | "chưa biết được sau {n}/s nó có hồi phục không";
     "after {n}/s it heals by itself from {n2}/s, and not from {n3}/s" | "sau {n}/s nó tự hồi phục từ {n2}/s, nhưng không từ {n3}/s";
     "after {n}/s it heals by itself from {n2}/s" | "sau {n}/s nó tự hồi phục từ {n2}/s";
     "{n}/s was not held before it either" | "{n}/s vốn cũng không giữ được trước đó";
