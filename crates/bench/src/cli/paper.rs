@@ -16,7 +16,7 @@ use crate::os::{cpu, interrupt};
 use crate::paper::{self, Study, beside, commands, memtier, text};
 use crate::record::{PaperRecord, Profile, RunRecord, SCHEMA_VERSION};
 use crate::report::files::RunDirectory;
-use crate::report::{Lang, TextStyle};
+use crate::report::{Lang, TextStyle, run_summary};
 use crate::run::attribution::Watched;
 use crate::run::console::Console;
 use crate::run::machine;
@@ -263,6 +263,8 @@ fn closed_loop(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
     record.manifest.duration_s = start.elapsed().as_secs_f64();
     record.partial_reason = wrong.first().cloned();
     record.complete = wrong.is_empty();
+    record.judge();
+    console.line(&run_summary(style, &record));
     folder
         .write_run(&record)
         .map_err(|error| error.to_string())?;

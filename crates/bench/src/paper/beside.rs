@@ -295,6 +295,14 @@ fn of_paper(rows: &[&LadderRow]) -> Vec<String> {
 /// Why this cell is no equal of the study's table.
 fn of_cell(rows: &[&LadderRow], cell: &Cell, run: &RunRecord) -> Vec<String> {
     let mut reasons = Vec::new();
+    let same = |step: &Step| {
+        let mut theirs = rows.iter();
+        theirs.any(|row| (step.target_rps - row.target_rps).abs() < SAME_RATE)
+    };
+    if !cell.steps.is_empty() && !cell.steps.iter().any(same) {
+        reasons
+            .push("Our ladder has no load of the study's, so no row stands beside its own.".into());
+    }
     let theirs = rows.first().map_or(0.0, |row| row.step_s);
     // A step that was cut short says so itself; the planned length is the longest.
     let ours = cell.lengths_s().fold(0.0, f64::max);

@@ -169,7 +169,8 @@ fn throughput(style: TextStyle, rows: &[PaperRow]) -> String {
         Column::figure(t::P_OURS, 9),
         Column::figure(t::P_RATIO, 5),
         Column::figure(t::P_PAPER_P99, 6),
-        Column::figure(t::P_OURS, 6),
+        // The study may print none, and then nothing to its left says what it is.
+        Column::figure(t::P_OUR_P99, 6),
         Column::figure(t::P_RATIO, 5),
         Column::figure(t::P_PAPER_P999, 6),
         Column::figure(t::P_OURS, 6),

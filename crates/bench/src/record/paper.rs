@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Grade, Status};
+use super::{Cell, Grade, RunRecord, Status};
 
 /// Result of `tollgate bench paper`: the study's tables with our rows beside them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,20 @@ pub struct PaperRecord {
     pub tables: Vec<PaperTable>,
     /// Why no row of ours can be set against the study's as an equal, one sentence each.
     pub not_comparable: Vec<String>,
+}
+
+impl RunRecord {
+    /// The study whose tests in a closed loop are all that was measured: there are no rows of offered loads then.
+    #[must_use]
+    pub(crate) fn tests_of_study(&self) -> Option<&PaperRecord> {
+        let measured = |row: &PaperRow| row.ours.is_some();
+        let alone = !self.cells.iter().any(Cell::is_measured);
+        let study = self.paper.as_ref().filter(|study| alone && !study.replay)?;
+        let mut tables = study.tables.iter();
+        tables
+            .any(|table| table.rows.iter().any(measured))
+            .then_some(study)
+    }
 }
 
 /// One table of the study, against one of our systems.

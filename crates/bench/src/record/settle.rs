@@ -28,7 +28,9 @@ impl RunRecord {
     pub(crate) fn judge(&mut self) {
         self.validity = of_cells(&self.cells);
         let measured = self.cells.iter().any(Cell::is_measured);
-        if !measured {
+        if self.tests_of_study().is_some() {
+            self.validity.lower(Grade::Indicative, TESTS_RAN_ONCE);
+        } else if !measured {
             self.validity.lower(Grade::Invalid, NOTHING);
         }
         if let Some(doubt) = Drift::of(&self.gauges).and_then(|drift| drift.doubt()) {
@@ -52,6 +54,10 @@ fn searched_limit(found: &super::CapacityRecord) -> Option<f64> {
     let goal = goal.filter(|_| found.source == CapacitySource::Search)?;
     goal.lower_rps.filter(|_| goal.upper_rps.is_some())
 }
+
+/// What is said of the tests of a study, which take no fresh starts.
+const TESTS_RAN_ONCE: &str =
+    "each test ran once, in a closed loop: differences between systems are indications";
 
 /// What is said of a run without a figure.
 const NOTHING: &str = "nothing was measured";

@@ -40,16 +40,26 @@ pub(crate) fn run(record: &RunRecord, lang: Lang) -> String {
     document.facts();
     document.contents();
     document.summary();
-    document.overview();
+    // Tests of a study offer no load, from which these parts follow.
+    let loads = record.tests_of_study().is_none();
+    if loads {
+        document.overview();
+    }
     document.testbed();
     document.method();
-    document.details();
-    document.mitigations();
+    if loads {
+        document.details();
+        document.mitigations();
+    }
     document.paper();
-    document.comparison();
+    if loads {
+        document.comparison();
+    }
     document.analysis();
-    document.recommendation();
-    document.conclusion();
+    if loads {
+        document.recommendation();
+        document.conclusion();
+    }
     document.appendix();
     document.out
 }
@@ -134,6 +144,16 @@ impl Document<'_> {
             if name == t::CARD_PAPER && self.record.paper.is_none() {
                 continue;
             }
+            let of_loads = [
+                t::MD_OVERVIEW,
+                t::CARD_LADDER,
+                t::MD_COMPARISON,
+                t::MD_RECOMMENDATION,
+                t::MD_CONCLUSION,
+            ];
+            if of_loads.contains(&name) && self.record.tests_of_study().is_some() {
+                continue;
+            }
             let line = format!("- {}", self.say(name));
             self.line(&line);
         }
@@ -175,6 +195,11 @@ impl Document<'_> {
 
     fn method(&mut self) {
         self.section(self.say(t::MD_METHOD));
+        if self.record.tests_of_study().is_some() {
+            let line = format!("{}\n", self.say(t::METHOD_TESTS));
+            self.line(&line);
+            return;
+        }
         let line = format!("{}\n", self.say(t::METHOD_OPEN_LOOP));
         self.line(&line);
         if self.record.cells.iter().any(|cell| cell.load.closed_loop) {

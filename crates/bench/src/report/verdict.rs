@@ -1,6 +1,7 @@
 //! The verdict in sentences. A sentence appears only if the rows support it; what they do not
 //! support is said to be open.
 
+use crate::record::paper::PaperRecord;
 use crate::record::recovery::{RecoveryVariant, RecoveryVerdict};
 use crate::record::{
     Cell, CompareRecord, CompareRow, Difference, Grade, RunRecord, STARTS_FOR_A_CLAIM, Spread,
@@ -20,6 +21,11 @@ use super::{mitigations, words};
 pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
     let mut out = Vec::new();
     let partial = || partial(lang, record.complete, record.partial_reason.as_deref());
+    if let Some(study) = record.tests_of_study() {
+        out.push(repeated(study, lang));
+        out.extend(partial());
+        return out;
+    }
     if record.cells.iter().all(|cell| cell.steps.is_empty()) {
         out.push(t::NOTHING_MEASURED.of(lang).to_owned());
         out.extend(match &record.partial_reason {
@@ -54,6 +60,31 @@ pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
     });
     out.extend(partial());
     out
+}
+
+/// What the tests of a study come to: they rank nothing by load.
+fn repeated(study: &PaperRecord, lang: Lang) -> String {
+    let mut systems: Vec<&str> = Vec::new();
+    for name in study
+        .tables
+        .iter()
+        .filter_map(|table| table.ours.as_deref())
+    {
+        if !systems.contains(&name) {
+            systems.push(name);
+        }
+    }
+    let rows = study.tables.iter().flat_map(|table| &table.rows);
+    let (rows, systems) = (
+        rows.filter(|row| row.ours.is_some()).count().to_string(),
+        systems.join(", "),
+    );
+    let values = [
+        ("study", study.study.as_str()),
+        ("n", &rows),
+        ("systems", &systems),
+    ];
+    t::STUDY_REPEATED.with(lang, &values)
 }
 
 /// Cells that are told one by one where a run is invalid.

@@ -3,6 +3,8 @@
 use super::texts;
 
 texts! {
+    STUDY_REPEATED = "Study {study} was repeated in a closed loop: {n} rows of {systems} stand beside its own. Each test ran once, so differences between systems are indications and not claims; no load was offered, so no safe load follows."
+        | "Nghiên cứu {study} đã được lặp lại theo vòng kín: {n} dòng của {systems} đặt cạnh dòng của nó. Mỗi phép thử chỉ chạy một lần nên khác biệt giữa các hệ thống chỉ để tham khảo; không đưa vào tải định trước nên không suy ra tải an toàn.";
     NOTHING_MEASURED = "Nothing was measured, so nothing can be said." | "Không đo được gì nên không thể kết luận.";
     RUN_INVALID = "The run is invalid by its own rules ({why}): read the rows as orientation, not as results."
         | "Lần chạy không hợp lệ theo chính các quy tắc của nó ({why}): chỉ đọc các dòng để định hướng, không phải kết quả.";

@@ -85,6 +85,7 @@ texts! {
     P_OURS = "ours" | "của ta";
     P_RATIO = "ratio" | "tỉ số";
     P_PAPER_FAIL = "paper fail %" | "gốc: lỗi %";
+    P_OUR_P99 = "our p99 ms" | "của ta: p99 ms";
     P_PAPER_P99 = "paper p99 ms" | "gốc: p99 ms";
     P_PAPER_SAYS = "paper says" | "gốc nói";
     P_OWN_RULES = "by its own rules" | "theo luật của gốc";

@@ -1,8 +1,10 @@
 //! A study beside our rows in every form.
 
 use super::super::{Lang, paper_csv, run_markdown};
-use super::{fixture, html_in, markup};
+use super::{UNICODE, fixture, html_in, markup};
+use crate::paper::text::tables;
 use crate::paper::{Study, beside};
+use crate::record::paper::PaperFigures;
 use crate::record::{Grade, RunRecord};
 
 fn beside_study() -> RunRecord {
@@ -69,6 +71,51 @@ fn the_markdown_has_paper_ours_and_ratio_with_both_statuses() {
     assert!(told.contains(&start), "{start:?} is not in {told}");
     assert!(run_markdown(&record, Lang::Vi).contains("Bên cạnh nghiên cứu gốc"));
     assert!(!run_markdown(&fixture::run(), Lang::En).contains("Beside the paper"));
+}
+
+/// Tests of study 004 on one system, without rows of offered loads.
+fn tests_alone() -> RunRecord {
+    let mut record = RunRecord {
+        complete: true,
+        ..RunRecord::default()
+    };
+    let mut study = beside::replay(Study::RedisBenchmark, None);
+    study.replay = false;
+    for table in &mut study.tables {
+        table.ours = Some("tollgate · our generator".into());
+        for row in &mut table.rows {
+            row.ours = Some(PaperFigures {
+                p99_ms: Some(1.5),
+                ..row.paper
+            });
+        }
+    }
+    record.paper = Some(study);
+    record.judge();
+    record
+}
+
+#[test]
+fn tests_of_a_study_are_no_run_that_measured_nothing() {
+    let record = tests_alone();
+    assert_eq!(record.validity.grade, Grade::Indicative, "each ran once");
+    let markdown = run_markdown(&record, Lang::En);
+    let html = html_in(&record, Lang::En);
+    markup::check(&html);
+    for text in [&markdown, &html] {
+        assert!(text.contains("Study 004 was repeated in a closed loop"));
+        assert!(text.contains("Closed loop, as in the study"));
+        for false_here in ["Nothing was measured", "Open loop: requests follow"] {
+            assert!(!text.contains(false_here), "{false_here}");
+        }
+    }
+    assert!(!markdown.contains("## 5. Direct comparison"), "{markdown}");
+    let text = tables(UNICODE, record.paper.as_ref().unwrap());
+    assert!(text.contains("our p99 ms"), "{text}");
+    // A replay measures nothing, and says so.
+    let mut replayed = tests_alone();
+    replayed.paper.as_mut().unwrap().replay = true;
+    assert!(run_markdown(&replayed, Lang::En).contains("Nothing was measured"));
 }
 
 #[test]

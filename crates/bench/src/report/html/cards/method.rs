@@ -90,6 +90,11 @@ pub(super) fn validity(source: &Source<'_>) -> Option<Card> {
 /// How it was measured and judged.
 pub(super) fn method(source: &Source<'_>) -> Option<Card> {
     let lang = source.lang;
+    if source.record.tests_of_study().is_some() {
+        let text = t::METHOD_TESTS.of(lang).into();
+        let blocks = vec![Block::Text { text }];
+        return Card::of("card-14-method", t::CARD_METHOD.of(lang), "", blocks);
+    }
     let mut blocks = vec![Block::Text {
         text: t::METHOD_OPEN_LOOP.of(lang).into(),
     }];

@@ -117,11 +117,12 @@ fn badges(source: &Source<'_>) -> Vec<Tag> {
     out.extend([
         Tag::new(record.manifest.started_at.clone(), ""),
         Tag::new(seconds(record.manifest.duration_s, lang), ""),
-        Tag::new(
-            t::THRESHOLDS_OF.with(lang, &[("profile", &record.profile.name)]),
-            "",
-        ),
     ]);
+    // Tests of a study are held to none.
+    if record.tests_of_study().is_none() {
+        let thresholds = t::THRESHOLDS_OF.with(lang, &[("profile", &record.profile.name)]);
+        out.push(Tag::new(thresholds, ""));
+    }
     out
 }
 

@@ -52,6 +52,7 @@ forms! {
     "the hypervisor took away {n} % of the CPU time" | "hypervisor lấy mất {n} % thời gian CPU";
     "{n} % more was admitted than the limit allows, so its speed does not count" | "cho qua nhiều hơn giới hạn {n} %, nên tốc độ không được tính";
     "{n} % of what the limit allows was denied" | "{n} % mức được phép đã bị từ chối";
+    "each test ran once, in a closed loop: differences between systems are indications" | "mỗi phép thử chỉ chạy một lần, theo vòng kín: khác biệt giữa các hệ thống chỉ để tham khảo";
     "n={n}: a claim needs {n2} fresh starts of every target (--starts)" | "n={n}: muốn khẳng định cần {n2} lần khởi động mới của mỗi đích đo (--starts)";
     "the machine was not the same throughout: against a server that does nothing the generator reached {n}/s at one time and {n2}/s at another, {n3} times as much"
         | "máy không giữ nguyên trong suốt lần đo: với một máy chủ không làm gì, bộ phát đạt {n}/s lúc này và {n2}/s lúc khác, gấp {n3} lần";
@@ -198,8 +199,8 @@ forms! {
     "at {n}/s the generator was at its limit" | "ở {n}/s bộ phát đã chạm giới hạn của nó";
     "{sentence}; {n} % of the open requests waited in the clients' queue, not in the target" | "{sentence}; {n} % yêu cầu đang mở nằm chờ trong hàng đợi của client, không phải ở đích đo";
     "after {n}/s it healed from no load tried, down to {n2}/s" | "sau {n}/s nó không hồi phục từ tải nào đã thử, xuống tới {n2}/s";
-    "after {n}/s it was not seen to heal" | "sau {n}/s chưa thấy nó hồi phục";
     "whether it heals after {n}/s was not found out" | "chưa biết được sau {n}/s nó có hồi phục không";
+    "after {n}/s it was not seen to heal" | "sau {n}/s chưa thấy nó hồi phục";
     "after {n}/s it heals by itself from {n2}/s, and not from {n3}/s" | "sau {n}/s nó tự hồi phục từ {n2}/s, nhưng không từ {n3}/s";
     "after {n}/s it heals by itself from {n2}/s" | "sau {n}/s nó tự hồi phục từ {n2}/s";
     "{n}/s was not held before it either" | "{n}/s vốn cũng không giữ được trước đó";
@@ -227,10 +228,10 @@ forms! {
     "measured again, because {why}" | "đo lại, vì {why}";
     "not one answer within the deadline" | "không có câu trả lời nào trong hạn";
     "every answer was an error; first {what}" | "mọi câu trả lời đều là lỗi; lỗi đầu tiên {what}";
-    "every answer was an error" | "mọi câu trả lời đều là lỗi";
-    "{why}; the rest of its ladder is left out" | "{why}; bỏ phần còn lại của thang tải";
     "no answer was one to what was asked; first {what}" | "không câu trả lời nào đúng với điều đã hỏi; câu đầu tiên {what}";
     "no answer was one to what was asked" | "không câu trả lời nào đúng với điều đã hỏi";
+    "every answer was an error" | "mọi câu trả lời đều là lỗi";
+    "{why}; the rest of its ladder is left out" | "{why}; bỏ phần còn lại của thang tải";
     "the capacity probe failed: {why}" | "phép dò năng lực thất bại: {why}";
     "it has neither rate limit commands nor scripts" | "nó không có lệnh giới hạn tốc độ lẫn script";
     "interrupted" | "bị ngắt";
@@ -260,6 +261,7 @@ forms! {
     "The status signs of this table were lost in the published text." | "Dấu trạng thái của bảng này đã mất trong bản công bố.";
     "At {n}/s the study accounts for {n2} of {n3} planned requests." | "Ở {n}/s nghiên cứu chỉ tính được {n2} trong {n3} yêu cầu dự kiến.";
     "The study's ladder is not monotone: rows that failed lie below rows that did not." | "Thang tải của nghiên cứu không đơn điệu: có dòng thất bại nằm dưới dòng không thất bại.";
+    "Our ladder has no load of the study's, so no row stands beside its own." | "Thang tải của chúng tôi không có mức tải nào của nghiên cứu nên không có dòng nào để đặt cạnh.";
     "Our steps last {n} s, the study's {n2} s (shortened)." | "Bậc của chúng tôi dài {n} s, của nghiên cứu {n2} s (rút ngắn).";
     "Our steps last {n} s, the study's {n2} s." | "Bậc của chúng tôi dài {n} s, của nghiên cứu {n2} s.";
     "The study's store was {theirs}; ours is {ours}." | "Kho dữ liệu của nghiên cứu là {theirs}; của chúng tôi là {ours}.";
