@@ -12,7 +12,7 @@ use super::findings::{
     Advantage, CellFindings, Ranked, ScenarioFindings, advantage, never_over_admitted, scenarios,
     why,
 };
-use super::format::{or_dash, rate, ratio, significant};
+use super::format::{count, or_dash, percent, rate, ratio, significant};
 use super::lang::recorded::recorded;
 use super::lang::{Lang, Text, sentences as t};
 use super::{mitigations, words};
@@ -58,6 +58,8 @@ pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
         Some(false) => Some(over_admitting(lang, record)),
         None => None,
     });
+    out.extend(under_admitting(lang, record));
+    out.extend(broken_promises(lang, record));
     out.extend(partial());
     out
 }
@@ -416,6 +418,41 @@ fn over_admitting(lang: Lang, record: &RunRecord) -> String {
     };
     let names: Vec<String> = record.cells.iter().filter(over).map(Cell::title).collect();
     t::ADMITTED_OVER.with(lang, &[("names", &names.join("; "))])
+}
+
+/// Cells that denied what their limit allows, and how much of it.
+fn under_admitting(lang: Lang, record: &RunRecord) -> Option<String> {
+    let told = |cell: &Cell| {
+        let found = cell.accuracy.as_ref().filter(|it| !it.never_under())?;
+        let share = percent(found.under_admission_percent);
+        Some(format!("{} ({share} %)", cell.title()))
+    };
+    let names: Vec<String> = record.cells.iter().filter_map(told).collect();
+    let text = || t::DENIED_TOO_MUCH.with(lang, &[("names", &names.join("; "))]);
+    (!names.is_empty()).then(text)
+}
+
+/// Cells whose denials promised a wait that was not the one seen.
+fn broken_promises(lang: Lang, record: &RunRecord) -> Option<String> {
+    let told = |cell: &Cell| {
+        let found = cell.accuracy.as_ref()?.retry_after?;
+        let wrong = found.too_short + found.too_long;
+        let worst = found.worst_too_short_ms.max(found.worst_too_long_ms);
+        let values = [
+            ("cell", cell.title()),
+            ("short", count(found.too_short)),
+            ("long", count(found.too_long)),
+            ("n", count(found.checked)),
+            ("worst", significant(worst)),
+        ];
+        let values = values
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        (wrong > 0).then(|| t::PROMISES_OF.with(lang, &values))
+    };
+    let names: Vec<String> = record.cells.iter().filter_map(told).collect();
+    let text = || t::PROMISES_BROKEN.with(lang, &[("names", &names.join("; "))]);
+    (!names.is_empty()).then(text)
 }
 
 fn partial(lang: Lang, complete: bool, reason: Option<&str>) -> Option<String> {

@@ -25,6 +25,12 @@ texts! {
     NEVER_OVER = "No cell admitted more than its limit allows." | "Không ô đo nào cho qua nhiều hơn giới hạn.";
     ADMITTED_OVER = "Admitted more than the limit allows: {names}. Their speed does not count."
         | "Cho qua nhiều hơn giới hạn: {names}. Tốc độ của chúng không được tính.";
+    DENIED_TOO_MUCH = "Denied part of what the limit allows: {names}."
+        | "Từ chối một phần những gì giới hạn cho phép: {names}.";
+    PROMISES_BROKEN = "Promised waits (Retry-After) that did not hold: {names}."
+        | "Thời gian chờ đã hứa (Retry-After) không đúng: {names}.";
+    PROMISES_OF = "{cell} ({short} too short and {long} too long of {n} checked, by up to {worst} ms)"
+        | "{cell} ({short} quá ngắn và {long} quá dài trong {n} đã kiểm, lệch đến {worst} ms)";
     PARTIAL_EMPTY = "The run is partial: {why}." | "Lần chạy chưa trọn vẹn: {why}.";
     PARTIAL_RUN = "The run is partial: {why}. What was measured is kept." | "Lần chạy chưa trọn vẹn: {why}. Những gì đã đo vẫn được giữ.";
     ENDED_EARLY = "it ended early" | "kết thúc sớm";

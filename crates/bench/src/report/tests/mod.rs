@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use crate::record::recovery::RecoveryVerdict;
 use crate::record::{
     Cell, CompareRecord, Failures, Grade, OverloadRow, OverloadSide, OverloadStep, ProcessUse,
-    RunRecord, Step,
+    RetryAfter, RunRecord, Step,
 };
 
 use super::files::{RunDirectory, read_run};
@@ -215,6 +215,38 @@ fn the_verdict_claims_what_the_ladders_support() {
         text.contains("No cell admitted more than its limit allows."),
         "{text}"
     );
+}
+
+#[test]
+fn what_was_denied_or_promised_wrongly_is_in_the_verdict() {
+    let mut record = fixture::run();
+    let found = record.cells[0].accuracy.as_mut().unwrap();
+    let right = |record: &_| unwrapped(&run_summary(UNICODE, record));
+    found.retry_after = None;
+    let text = right(&record);
+    assert!(
+        !text.contains("Denied part of") && !text.contains("Promised waits"),
+        "{text}"
+    );
+    let found = record.cells[0].accuracy.as_mut().unwrap();
+    (found.under_admitted, found.under_admission_percent) = (150, 10.0);
+    found.retry_after = Some(RetryAfter {
+        checked: 890,
+        kept: 31,
+        too_short: 859,
+        worst_too_short_ms: 895.0,
+        ..RetryAfter::default()
+    });
+    let title = record.cells[0].title();
+    let text = right(&record);
+    assert!(
+        text.contains(&format!(
+            "Denied part of what the limit allows: {title} (10.0 %)."
+        )),
+        "{text}"
+    );
+    let promised = "(859 too short and 0 too long of 890 checked, by up to 895 ms)";
+    assert!(text.contains(&format!("{title} {promised}.")), "{text}");
 }
 
 #[test]
