@@ -28,6 +28,8 @@ pub(super) struct Memory {
     /// Bytes of large blocks that have been taken since the last look.
     bulk: usize,
     used: usize,
+    /// Bytes of `used` that are in large blocks.
+    large: usize,
     limit: usize,
     /// Free blocks of each size; each holds the address of the next.
     free: [*mut u8; SMALL_MAX / STEP],
@@ -38,12 +40,14 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// No memory yet, and never more than `limit` bytes.
+    /// No memory yet, and never more than `limit` bytes in use, nor more than that in chunks: those are kept for small
+    /// blocks of a size once any of that size has been in them.
     pub(super) fn new(limit: usize) -> Memory {
         Memory {
             state: ptr::null_mut(),
             bulk: 0,
             used: 0,
+            large: 0,
             limit,
             free: [ptr::null_mut(); SMALL_MAX / STEP],
             chunks: Vec::new(),
@@ -72,6 +76,11 @@ impl Memory {
         self.used
     }
 
+    /// Bytes taken from the system: those in use, and those kept for small blocks to come.
+    pub(super) fn held(&self) -> usize {
+        self.large + self.chunks.len() * CHUNK
+    }
+
     /// Makes a block of `new` bytes of one of `old`: with `old` 0 a fresh one, with `new` 0 none. Null when the limit is
     /// reached or the system has no more; the old block is then as it was. Shrinking ignores the limit.
     ///
@@ -89,6 +98,7 @@ impl Memory {
                 let fresh = alloc::realloc(block, layout(old), new);
                 if !fresh.is_null() {
                     self.used = self.used - old + new;
+                    self.large = self.large - old + new;
                     self.note_bulk(new);
                 }
                 return fresh;
@@ -100,7 +110,7 @@ impl Memory {
             let fresh = if new == 0 {
                 ptr::null_mut()
             } else {
-                self.take(new)
+                self.take(new, new < old)
             };
             if fresh.is_null() && new != 0 {
                 // Lua counts on shrinking: the old block is large enough, and it is given back under its new size.
@@ -126,13 +136,17 @@ impl Memory {
         block
     }
 
-    /// A block of `size` bytes, or null.
-    unsafe fn take(&mut self, size: usize) -> *mut u8 {
+    /// A block of `size` bytes, or null; one that takes the place of a larger one also beyond the limit of chunks.
+    unsafe fn take(&mut self, size: usize, shrinks: bool) -> *mut u8 {
         // SAFETY: sizes are not zero; a free block holds the address of the next one.
         unsafe {
             if size > SMALL_MAX {
-                self.note_bulk(size);
-                return alloc::alloc(layout(size));
+                let block = alloc::alloc(layout(size));
+                if !block.is_null() {
+                    self.large += size;
+                    self.note_bulk(size);
+                }
+                return block;
             }
             let class = class(size);
             let block = self.free[class];
@@ -140,15 +154,19 @@ impl Memory {
                 self.free[class] = block.cast::<*mut u8>().read();
                 return block;
             }
-            self.carve((class + 1) * STEP)
+            self.carve((class + 1) * STEP, shrinks)
         }
     }
 
     /// A block from the end of the last chunk, or of a new one.
-    unsafe fn carve(&mut self, size: usize) -> *mut u8 {
+    unsafe fn carve(&mut self, size: usize, shrinks: bool) -> *mut u8 {
         // SAFETY: the rest of a chunk has `rest_len` bytes, all sizes are multiples of the alignment.
         unsafe {
             if self.rest_len < size {
+                let is_over = (self.chunks.len() + 1) * CHUNK > self.limit.max(CHUNK);
+                if is_over && !shrinks {
+                    return ptr::null_mut();
+                }
                 let chunk = alloc::alloc(layout(CHUNK));
                 if chunk.is_null() {
                     return chunk;
@@ -167,6 +185,7 @@ impl Memory {
         // SAFETY: the block has `size` bytes, at least one step when it is small.
         unsafe {
             if size > SMALL_MAX {
+                self.large -= size;
                 return alloc::dealloc(block, layout(size));
             }
             let class = class(size);
@@ -257,6 +276,38 @@ mod tests {
             unsafe { memory.resize(block, size, 0) };
         }
         assert_eq!(memory.used(), 0);
+    }
+
+    /// Blocks of one size after another, all freed before the next.
+    #[test]
+    fn what_is_kept_for_blocks_of_all_sizes_is_bounded() {
+        const LIMIT: usize = 1 << 20;
+        let mut memory = Memory::new(LIMIT);
+        let large = 10 * SMALL_MAX;
+        // SAFETY: blocks are used with the sizes they were given, and not after they are freed.
+        unsafe {
+            let mut kept = memory.resize(ptr::null_mut(), 0, large);
+            for size in (STEP..=SMALL_MAX).step_by(STEP) {
+                let mut blocks = Vec::new();
+                while blocks.len() * size < LIMIT / 2 {
+                    let block = memory.resize(ptr::null_mut(), 0, size);
+                    if block.is_null() {
+                        break;
+                    }
+                    blocks.push(block);
+                }
+                for block in blocks {
+                    memory.resize(block, size, 0);
+                }
+                assert_eq!(memory.used(), large);
+                assert!(memory.held() <= LIMIT + large, "{}", memory.held());
+            }
+            // Lua does not expect that there is no room for less.
+            kept = memory.resize(kept, large, 1 + SMALL_MAX / 2);
+            assert!(!kept.is_null());
+            memory.resize(kept, 1 + SMALL_MAX / 2, 0);
+        }
+        assert_eq!((memory.used(), memory.large), (0, 0));
     }
 
     #[test]

@@ -25,6 +25,10 @@ use crate::Engine;
 /// Bytes that one thread's scripts may hold; then the script that asks for more fails and the state starts afresh.
 const MEMORY_MAX: usize = 256 << 20;
 
+/// Bytes that a state may keep for what scripts to come may need, unless it uses as much as [`USED_PART`] of what it holds.
+const KEPT_MAX: usize = 16 << 20;
+const USED_PART: usize = 4;
+
 /// What the states of all threads take: those of scripts alone, and those that hold functions of libraries.
 static ALL_BYTES: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
@@ -160,6 +164,10 @@ pub(super) fn shrink() {
                 return;
             }
         }
+        if vm.keeps_much() && vm.libraries.is_empty() {
+            *slot = None;
+            return;
+        }
         vm.tell_size();
     });
 }
@@ -238,9 +246,15 @@ impl Vm {
         self.flushes != flushes() && self.libraries.is_empty()
     }
 
+    /// Whether nearly all that the state holds is free, and much.
+    fn keeps_much(&self) -> bool {
+        let held = self.memory.held();
+        held > KEPT_MAX && self.memory.used() < held / USED_PART
+    }
+
     /// Corrects [`ALL_BYTES`], unless little has changed.
     fn tell_size(&mut self) {
-        let used = self.memory.used();
+        let used = self.memory.held();
         let kind = usize::from(!self.libraries.is_empty());
         if kind != self.told_as || used.abs_diff(self.told) >= TOLD_BYTES {
             ALL_BYTES[self.told_as].fetch_sub(self.told, Ordering::Relaxed);
