@@ -246,7 +246,7 @@ impl Pool {
         self.connections[index]
             .flush()
             .map(|_| ())
-            .map_err(describe)
+            .map_err(Broken::text)
     }
 
     fn receive(
@@ -291,7 +291,7 @@ impl Pool {
                     }
                 }
             })
-            .map_err(describe)?;
+            .map_err(Broken::text)?;
         if good > 0 {
             slice
                 .latency
@@ -302,12 +302,5 @@ impl Pool {
         };
         self.expected[index] = left;
         Ok(got)
-    }
-}
-
-fn describe(broken: Broken) -> String {
-    match broken {
-        Broken::Lost(text) => text,
-        Broken::Garbage(text) => format!("not a valid reply: {text}"),
     }
 }

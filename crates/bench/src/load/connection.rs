@@ -16,6 +16,8 @@ pub(crate) const READ_SIZE: usize = 64 * 1024;
 /// Largest reply kept while incomplete. Replies to rate limit requests are under 100 bytes.
 const REPLY_MAX: usize = 2 * 1024 * 1024;
 
+/// What is said of a connection that the other side ended.
+const CLOSED: &str = "the server closed the connection";
 /// Longest reply that the next one is compared with before it is looked at: most servers give the same answer again and
 /// again, and a comparison costs a tenth of finding where a reply ends.
 const SAME_MAX: usize = 64;
@@ -42,10 +44,23 @@ pub(crate) enum Framing {
 /// Why a connection cannot be used any more.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// Closed by the other side, reset, or failing.
+    /// Closed by the other side in order, between two replies.
+    Closed,
+    /// Closed within a reply, reset, or failing.
     Lost(String),
     /// Its bytes are not the protocol.
     Garbage(String),
+}
+
+impl Broken {
+    /// In words.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Broken::Closed => CLOSED.into(),
+            Broken::Lost(text) => text,
+            Broken::Garbage(text) => format!("not a valid reply: {text}"),
+        }
+    }
 }
 
 /// Whether all bytes went out.
@@ -160,7 +175,8 @@ impl Connection {
                 Stream::Unix(stream) => stream.read(scratch),
             };
             let count = match got {
-                Ok(0) => return Err(Broken::Lost("the server closed the connection".into())),
+                Ok(0) if self.partial.is_empty() => return Err(Broken::Closed),
+                Ok(0) => return Err(Broken::Lost(CLOSED.into())),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

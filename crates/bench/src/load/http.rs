@@ -176,6 +176,29 @@ pub(crate) fn answer_len(bytes: &[u8]) -> Result<Option<usize>, String> {
     Err(format!("more than {INTERIM_MAX} interim answers"))
 }
 
+/// Whether `frame`, a whole answer, is the last on its connection: the server says so, or speaks HTTP/1.0 and does not say
+/// that it keeps it (RFC 9112 section 9.3).
+pub(crate) fn ends_connection(mut frame: &[u8]) -> bool {
+    loop {
+        let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+        let mut head = Response::new(&mut headers);
+        let Ok(Status::Complete(length)) = head.parse(frame) else {
+            return false;
+        };
+        if head.code.unwrap_or_default() < 200 {
+            frame = &frame[length..];
+            continue;
+        }
+        let says = |word: &[u8]| {
+            let told = head.headers.iter();
+            told.filter(|header| header.name.eq_ignore_ascii_case("connection"))
+                .flat_map(|header| header.value.split(|byte| *byte == b','))
+                .any(|option| option.trim_ascii().eq_ignore_ascii_case(word))
+        };
+        return says(b"close") || (head.version == Some(0) && !says(b"keep-alive"));
+    }
+}
+
 fn head_too_long() -> String {
     format!("an HTTP head of more than {HEAD_MAX} bytes")
 }
@@ -332,6 +355,20 @@ mod tests {
             ["{key}", "{key}.1", "{key}.2"]
         );
         assert_eq!(three["descriptors"].as_array().map(Vec::len), Some(3));
+    }
+
+    #[test]
+    fn the_last_answer_of_a_connection_is_known() {
+        let ends =
+            |head: &str| ends_connection(format!("{head}\r\ncontent-length: 0\r\n\r\n").as_bytes());
+        assert!(ends("HTTP/1.1 200 OK\r\nConnection: close"));
+        assert!(ends("HTTP/1.1 429 No\r\nconnection: x, Close"));
+        assert!(ends("HTTP/1.0 200 OK"));
+        assert!(ends(
+            "HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200 OK\r\nconnection: close"
+        ));
+        assert!(!ends("HTTP/1.0 200 OK\r\nconnection: Keep-Alive"));
+        assert!(!ends("HTTP/1.1 200 OK") && !ends("HTTP/1.1 200 OK\r\nconnection: keep-alive"));
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::address::Endpoint;
 use super::clients::RetryPolicy;
-use super::connection::{Broken, Connection, Flushed, READ_SIZE};
+use super::connection::{Broken, Connection, Flushed, Framing, READ_SIZE};
 use super::grpc::{Calls, GrpcSpeaker};
+use super::http;
 use super::keys::{KeySampler, Spreading};
 use super::live::{Glance, Live};
 use super::open_loop::{Bounds, OpenLoop};
@@ -208,17 +209,7 @@ fn speak<S: Speaker>(
     let cpu_before = proc::thread_cpu_ns();
     let wait_before = proc::thread_run_queue_wait_ns();
     let unix_at_zero = unix_at_zero(clock);
-    let mut driver = Driver {
-        state,
-        blocked: vec![false; connections.len()],
-        connections,
-        speaker,
-        clock,
-        scratch: vec![0; READ_SIZE],
-        notes: Vec::new(),
-        spin_ns: plan.own.spin_ns,
-        spun_ns: 0,
-    };
+    let mut driver = Driver::new(plan, endpoint, state, connections, speaker, clock);
     if let Some(unix_ns) = unix_at_zero {
         driver.state.tally_mut().decisions.begins_at(unix_ns);
     }
@@ -232,6 +223,7 @@ fn speak<S: Speaker>(
     }
     let watched_before = watched();
     let cut_short = driver.drive(&mut poller, stop, live);
+    driver.note_renewed();
     let watched_after = watched();
     let elapsed_ns = clock.now().saturating_sub(LEAD_NS);
     let since = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
@@ -305,7 +297,8 @@ impl Cut {
     }
 }
 
-struct Driver<S> {
+struct Driver<'a, S> {
+    endpoint: &'a Endpoint,
     state: OpenLoop,
     connections: Vec<Connection>,
     /// Which of them take no more bytes for the moment.
@@ -317,9 +310,48 @@ struct Driver<S> {
     spin_ns: u64,
     /// Time spent awake for nothing else.
     spun_ns: u64,
+    renewed: Renewed,
 }
 
-impl<S: Speaker> Driver<S> {
+/// HTTP servers may end a connection after any answer, and their clients then open another.
+#[derive(Debug, Default)]
+struct Renewed {
+    /// Which connections were answered since they were opened: one that never is has no business to be opened again.
+    answered: Vec<bool>,
+    /// Those to be opened anew.
+    due: Vec<usize>,
+    /// How often one was.
+    count: u64,
+}
+
+impl<'a, S: Speaker> Driver<'a, S> {
+    fn new(
+        plan: &Plan,
+        endpoint: &'a Endpoint,
+        state: OpenLoop,
+        connections: Vec<Connection>,
+        speaker: S,
+        clock: Clock,
+    ) -> Driver<'a, S> {
+        let count = connections.len();
+        Driver {
+            endpoint,
+            state,
+            blocked: vec![false; count],
+            connections,
+            speaker,
+            clock,
+            scratch: vec![0; READ_SIZE],
+            notes: Vec::new(),
+            spin_ns: plan.own.spin_ns,
+            spun_ns: 0,
+            renewed: Renewed {
+                answered: vec![false; count],
+                ..Renewed::default()
+            },
+        }
+    }
+
     fn drive(&mut self, poller: &mut Poller, stop: &AtomicBool, live: &Live) -> Option<Cut> {
         let mut pacer = Pacer::new(self.clock.now(), proc::thread_cpu_ns());
         let mut hold = 0;
@@ -377,6 +409,43 @@ impl<S: Speaker> Driver<S> {
                     self.receive(event.token, event.hangup);
                 }
             }
+            for connection in std::mem::take(&mut self.renewed.due) {
+                self.renew(connection, poller);
+            }
+        }
+    }
+
+    /// Opens a connection anew that the server ended.
+    fn renew(&mut self, connection: usize, poller: &Poller) {
+        let framing = self.speaker.framing();
+        let opened = Connection::open(self.endpoint, connection, framing).and_then(|mut opened| {
+            opened.register(poller, connection)?;
+            Ok(opened)
+        });
+        match opened {
+            Ok(opened) => {
+                self.connections[connection] = opened;
+                (self.blocked[connection], self.renewed.answered[connection]) = (false, false);
+                self.renewed.count += 1;
+                for lane in self.speaker.lanes(connection) {
+                    self.state.revive(lane);
+                }
+            }
+            Err(error) => {
+                let why = format!(
+                    "the server closed the connection, and no other can be opened: {error}"
+                );
+                self.lose(connection, Broken::Lost(why));
+            }
+        }
+    }
+
+    fn note_renewed(&mut self) {
+        let count = self.renewed.count;
+        if count > 0 {
+            self.notes.push(format!(
+                "connections that the server ended and that were opened anew: {count}"
+            ));
         }
     }
 
@@ -452,7 +521,8 @@ impl<S: Speaker> Driver<S> {
             return;
         }
         let (state, speaker) = (&mut self.state, &mut self.speaker);
-        let mut wrong = None;
+        let may_end = speaker.framing() == Framing::Http1;
+        let (mut wrong, mut answered, mut ends) = (None, false, false);
         let each = |frame: &[u8], now: u64| match speaker.hear(connection, frame) {
             Ok(Heard::Nothing) => {}
             Ok(Heard::Late(due)) => {
@@ -476,6 +546,9 @@ impl<S: Speaker> Driver<S> {
                 } else {
                     None
                 };
+                if may_end {
+                    (answered, ends) = (true, http::ends_connection(frame));
+                }
                 if !state.answer_promising(lane, now, verdict, promise) {
                     wrong = Some("a reply to nothing that was asked".to_owned());
                 }
@@ -484,7 +557,20 @@ impl<S: Speaker> Driver<S> {
         };
         let read = self.connections[connection].read(&mut self.scratch, self.clock, hangup, each);
         let owed = self.speaker.owed(connection);
+        self.renewed.answered[connection] |= answered;
         match (wrong, read) {
+            (None, Ok(()) | Err(Broken::Closed))
+                if ends && self.state.is_idle(self.speaker.lanes(connection).start) =>
+            {
+                self.renewed.due.push(connection);
+            }
+            (None, Err(Broken::Closed)) if self.renewed.answered[connection] => {
+                // What it was asked in the meantime it has not taken.
+                if !self.state.is_idle(self.speaker.lanes(connection).start) {
+                    self.lose(connection, Broken::Closed);
+                }
+                self.renewed.due.push(connection);
+            }
             (Some(text), _) => self.lose(connection, Broken::Garbage(text)),
             (None, Err(broken)) => self.lose(connection, broken),
             (None, Ok(())) if owed.is_empty() => {}
@@ -496,10 +582,8 @@ impl<S: Speaker> Driver<S> {
     }
 
     fn lose(&mut self, connection: usize, broken: Broken) {
-        let (text, garbage) = match broken {
-            Broken::Lost(text) => (text, false),
-            Broken::Garbage(text) => (format!("not a valid reply: {text}"), true),
-        };
+        let garbage = matches!(broken, Broken::Garbage(_));
+        let text = broken.text();
         self.state.tally_mut().complain(text.as_bytes());
         for lane in self.speaker.lanes(connection) {
             self.state.lose(lane, garbage);

@@ -269,6 +269,22 @@ impl OpenLoop {
         self.lanes[connection].alive
     }
 
+    /// Whether nothing is with the target on `connection`.
+    #[must_use]
+    pub(crate) fn is_idle(&self, connection: usize) -> bool {
+        self.lanes[connection].ring.is_empty()
+    }
+
+    /// `connection` was opened anew.
+    pub(crate) fn revive(&mut self, connection: usize) {
+        let lane = &mut self.lanes[connection];
+        lane.blocked = false;
+        if !lane.alive {
+            lane.alive = true;
+            self.alive += 1;
+        }
+    }
+
     /// Whether no connection is left.
     #[must_use]
     pub(crate) fn all_lost(&self) -> bool {

@@ -26,23 +26,30 @@ const RULE: Rule = Rule {
 /// Answers request number `n`, counted from 1; `None` closes the connection.
 type Answer = fn(n: u64) -> Option<Vec<u8>>;
 
-/// A server for one connection that reads one request with `read` and answers it in pieces.
+/// Ends the connection behind an answer that has it.
+const LAST: &str = "connection: close\r\n";
+
+/// A server for one connection after the other that reads one request with `read` and answers it in pieces.
 fn serve(read: fn(&mut BufReader<TcpStream>) -> Option<()>, answer: Answer) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        stream.set_nodelay(true).unwrap();
-        let mut writer = stream.try_clone().unwrap();
-        let mut reader = BufReader::new(stream);
         let mut number = 0;
-        while read(&mut reader).is_some() {
-            number += 1;
-            let Some(bytes) = answer(number) else { return };
-            // Every byte by itself: an answer does not come whole.
-            for byte in bytes.chunks(1) {
-                if writer.write_all(byte).is_err() {
-                    return;
+        for stream in listener.incoming().flatten() {
+            stream.set_nodelay(true).unwrap();
+            let mut writer = stream.try_clone().unwrap();
+            let mut reader = BufReader::new(stream);
+            while read(&mut reader).is_some() {
+                number += 1;
+                let Some(bytes) = answer(number) else { return };
+                // Every byte by itself: an answer does not come whole.
+                for byte in bytes.chunks(1) {
+                    if writer.write_all(byte).is_err() {
+                        return;
+                    }
+                }
+                if String::from_utf8_lossy(&bytes).contains(LAST) {
+                    break;
                 }
             }
         }
@@ -171,6 +178,18 @@ fn a_connection_that_closes_is_refused() {
             .unwrap()
             .contains("all connections were lost")
     );
+}
+
+#[test]
+fn a_connection_that_ends_with_an_answer_is_opened_anew() {
+    let outcome = http(|n| {
+        let last = if n % 20 == 0 { LAST } else { "" };
+        Some(format!("HTTP/1.1 200 OK\r\n{last}content-length: 0\r\n\r\n").into())
+    });
+    assert_eq!((outcome.tally.allowed, outcome.tally.refused), (60, 0));
+    assert_eq!(outcome.cut_short, None);
+    let told = "connections that the server ended and that were opened anew: 3";
+    assert_eq!(outcome.notes, [told]);
 }
 
 #[test]

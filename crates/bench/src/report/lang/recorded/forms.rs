@@ -241,6 +241,8 @@ forms! {
     "{n} of {n2} starts were measured" | "đã đo {n} trong {n2} lần khởi động";
     "start {n}: {why}" | "lần khởi động {n}: {why}";
     "all connections were lost: {why}" | "mất mọi kết nối: {why}";
+    "connections that the server ended and that were opened anew: {n}" | "số kết nối bị máy chủ đóng và được mở lại: {n}";
+    "the server closed the connection, and no other can be opened: {why}" | "máy chủ đóng kết nối, và không mở được kết nối khác: {why}";
     "the server closed the connection" | "máy chủ đóng kết nối";
     "{n}/s: {why}" | "{n}/s: {why}";
     "the limit may lie higher, because at {n}/s, the first load that was not held, {why}" | "giới hạn có thể cao hơn, vì ở {n}/s, tải đầu tiên không giữ được, {why}";
