@@ -1,5 +1,6 @@
 //! One call: its message, the decision, the answer.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use prost::Message;
@@ -8,14 +9,13 @@ use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT}
 
 use super::exchange::Exchange;
 use super::health;
+use super::message::{PREFIX, too_long, unpacked};
 use super::status::{Code, Status};
 use crate::service::{Service, ServiceError};
 use crate::traces::CallSpan;
 
 /// Longest message of a call, in bytes.
 const MAX_MESSAGE: usize = 1 << 20;
-/// Bytes in front of a message: whether it is compressed, and its length.
-pub(super) const PREFIX: usize = 5;
 /// Longest body of a call.
 pub(super) const MAX_BODY: usize = PREFIX + MAX_MESSAGE;
 
@@ -130,15 +130,15 @@ fn decide_now(call: &Call, bytes: &[u8], service: &Service) -> Result<Answer, Re
         let span = service
             .tracer()
             .and_then(|tracer| tracer.call(call.head.trace, HEALTH_SPAN.into()));
-        let checked = check_health(message, service);
+        let checked = check_health(&message, service);
         let code = checked
             .as_ref()
             .map_or_else(|status| status.code as i64, |_| 0);
         tell_rpc(span.as_ref(), HEALTH_SPAN, code);
         return checked.map(Answer::Health).map_err(Refusal::Status);
     }
-    let request =
-        RateLimitRequest::decode(message).map_err(|error| Refusal::Status(undecodable(&error)))?;
+    let request = RateLimitRequest::decode(&*message)
+        .map_err(|error| Refusal::Status(undecodable(&error)))?;
     let span = service
         .tracer()
         .and_then(|tracer| tracer.call(call.head.trace, SPAN.into()));
@@ -188,14 +188,11 @@ pub(super) async fn answer_later(exchange: Exchange, asked: Box<Asked>, service:
 }
 
 /// The message of a unary call.
-fn message_of<'a>(body: &'a Body, bytes: &'a [u8]) -> Result<&'a [u8], Status> {
+fn message_of<'a>(body: &'a Body, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, Status> {
     match body {
         Body::Whole(Piece::Read(range)) => unframed(&bytes[range.clone()]),
         Body::Whole(Piece::Kept(kept)) => unframed(kept),
-        Body::TooLong => {
-            let reason = format!("the call's message is longer than {MAX_MESSAGE} bytes");
-            Err(Status::new(Code::ResourceExhausted, reason))
-        }
+        Body::TooLong => Err(too_long(MAX_MESSAGE)),
         Body::Late | Body::Open => {
             let reason = "the call's message did not come whole";
             Err(Status::new(Code::DeadlineExceeded, reason))
@@ -204,25 +201,15 @@ fn message_of<'a>(body: &'a Body, bytes: &'a [u8]) -> Result<&'a [u8], Status> {
 }
 
 /// The one message of a unary call.
-fn unframed(body: &[u8]) -> Result<&[u8], Status> {
+fn unframed(body: &[u8]) -> Result<Cow<'_, [u8]>, Status> {
     let bad = |reason| Err(Status::new(Code::InvalidArgument, reason));
     let Some((&[compressed, a, b, c, d], message)) = body.split_first_chunk::<PREFIX>() else {
         return bad("the call has no message");
     };
-    match compressed {
-        0 => {}
-        1 => {
-            return Err(Status::new(
-                Code::Unimplemented,
-                "compressed messages are not supported",
-            ));
-        }
-        _ => return bad("the message's prefix is not valid"),
-    }
     if u32::from_be_bytes([a, b, c, d]) as usize != message.len() {
         return bad("the call's length is not that of one message");
     }
-    Ok(message)
+    unpacked(compressed, message, MAX_MESSAGE)
 }
 
 /// Answers with one message.

@@ -18,6 +18,7 @@ mod direct;
 mod exchange;
 mod files;
 mod health;
+mod message;
 mod outgoing;
 mod reflection;
 mod status;

@@ -4,8 +4,9 @@ use std::future::poll_fn;
 
 use prost::Message;
 
-use super::call::{PREFIX, undecodable};
+use super::call::undecodable;
 use super::exchange::{Exchange, Gone};
+use super::message::{PREFIX, unpacked};
 use super::reflection::{self, ServerReflectionRequest};
 use super::status::{Code, Status};
 use crate::health::Health;
@@ -45,19 +46,15 @@ impl Talk {
         loop {
             if let Some(&[compressed, a, b, c, d]) = self.bytes.first_chunk::<PREFIX>() {
                 let len = u32::from_be_bytes([a, b, c, d]) as usize;
-                if compressed != 0 {
-                    let reason = "compressed messages are not supported";
-                    return Err(Status::new(Code::Unimplemented, reason).into());
-                }
                 if len > MAX_MESSAGE {
                     let reason = format!("a message is longer than {MAX_MESSAGE} bytes");
                     return Err(Status::new(Code::ResourceExhausted, reason).into());
                 }
                 if self.bytes.len() >= PREFIX + len {
                     let rest = self.bytes.split_off(PREFIX + len);
-                    let mut message = std::mem::replace(&mut self.bytes, rest);
-                    message.drain(..PREFIX);
-                    return Ok(Some(message));
+                    let framed = std::mem::replace(&mut self.bytes, rest);
+                    let message = unpacked(compressed, &framed[PREFIX..], MAX_MESSAGE)?;
+                    return Ok(Some(message.into_owned()));
                 }
             }
             match poll_fn(|cx| self.exchange.poll_piece(cx)).await? {

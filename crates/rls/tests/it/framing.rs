@@ -1,6 +1,10 @@
 //! Calls as a well-behaved client never makes them, written frame by frame.
 
+use std::io::Write as _;
+
 use bytes::{BufMut, Bytes, BytesMut};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use h2::client::{self, SendRequest};
 use http::{HeaderMap, Request, StatusCode};
 use prost::Message;
@@ -114,10 +118,15 @@ async fn messages_that_are_none_are_refused_with_a_status() {
     let good = message("ten=framing");
     let len = good.len();
     let two = [framed(0, len, &good), framed(0, len, &good)].concat();
+    let packed = gzipped(&good);
+    let half = &packed[..packed.len() / 2];
+    let bomb = gzipped(&vec![0; 64 << 20]);
     for (name, body, status) in [
         ("nothing", Bytes::new(), "3"),
         ("half a prefix", Bytes::from_static(&[0, 0, 0]), "3"),
-        ("compressed", framed(1, len, &good), "12"),
+        ("compressed, but not by gzip", framed(1, len, &good), "12"),
+        ("half of what gzip made", framed(1, half.len(), half), "3"),
+        ("too long once unpacked", framed(1, bomb.len(), &bomb), "8"),
         ("an unknown flag", framed(2, len, &good), "3"),
         ("too short", framed(0, len + 1, &good), "3"),
         ("too long", framed(0, len - 1, &good), "3"),
@@ -136,6 +145,30 @@ async fn messages_that_are_none_are_refused_with_a_status() {
     }
     let reply = exchange(&mut sender, call(), &[]).await;
     assert_eq!(reply.grpc_status.as_deref(), Some("3"));
+}
+
+/// As Go's clients pack every message, however short, once they were told to compress.
+fn gzipped(message: &[u8]) -> Vec<u8> {
+    let mut packing = GzEncoder::new(Vec::new(), Compression::default());
+    packing.write_all(message).expect("memory");
+    packing.finish().expect("memory")
+}
+
+#[tokio::test]
+async fn messages_may_be_compressed_by_gzip() {
+    let service = Service::embedded();
+    let mut sender = connect(&service).await;
+    let packed = gzipped(&message("ten=packed"));
+    let mut compressed = call();
+    let encoding = http::HeaderValue::from_static("gzip");
+    compressed.headers_mut().insert("grpc-encoding", encoding);
+    for left in [9, 8] {
+        let body = framed(1, packed.len(), &packed);
+        let reply = exchange(&mut sender, compressed.clone(), &[body]).await;
+        assert_eq!(reply.grpc_status.as_deref(), Some("0"));
+        let response = RateLimitResponse::decode(&reply.body[5..]).expect("a response");
+        assert_eq!(response.statuses[0].limit_remaining, left);
+    }
 }
 
 #[tokio::test]

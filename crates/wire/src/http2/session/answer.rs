@@ -190,7 +190,7 @@ impl Session {
 fn put_status(out: &mut Vec<u8>, status: u16, message: &str) {
     hpack::literal("grpc-status", status.to_string().as_bytes(), out);
     if status == UNIMPLEMENTED {
-        hpack::literal("grpc-accept-encoding", b"identity", out);
+        hpack::literal("grpc-accept-encoding", b"identity,gzip", out);
     }
     hpack::literal("grpc-message", message.as_bytes(), out);
 }
