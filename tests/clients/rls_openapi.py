@@ -133,6 +133,10 @@ def changed(body):
 override = {"requestsPerUnit": 5, "unit": "DAY"}
 one = {**check(("ten", "any"), limit=override, hitsAddend=1, isNegativeHits=False), "hitsAddend": 1}
 units = {**check(("ten", "any")), "id": "any", "hits_addend": 1}
+# Names as in the messages of Envoy, which may take the place of those above.
+named = {"requests_per_unit": 5, "unit": "DAY"}
+snake = {**check(("ten", "any"), limit=named, hits_addend=1, is_negative_hits=False), "hits_addend": 1}
+camel = {**check(("ten", "any")), "id": "any", "hitsAddend": 1}
 for path, body in (
     ("/v1/decide", {**one, "headers": "none"}),
     ("/v1/decide", {"checks": [one]}),
@@ -141,8 +145,18 @@ for path, body in (
     ("/v1/reserve", {**units, "ttl_ms": 1}),
     ("/v1/commit", {**units, "actual": 1}),
     ("/v1/release", units),
+    ("/v1/decide", {**snake, "headers": "none"}),
+    ("/v1/decide", {"checks": [snake]}),
+    ("/v1/explain", snake),
+    ("/json", snake),
+    ("/v1/reserve", {**camel, "ttl_ms": 1}),
+    ("/v1/commit", {**camel, "actual": 1}),
+    ("/v1/release", camel),
 ):
     taken = Draft202012Validator(paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"])
+    assert taken.is_valid(body), (path, body)
+    twice = {"hitsAddend": 1, "hits_addend": 1}
+    assert not taken.is_valid({**body, **twice}) and answered("post", path, {**body, **twice})[0] == 400, path
     for request in changed(body):
         status, _, value = answered("post", path, request)
         assert status != 400 or not taken.is_valid(request), (path, request, value)
