@@ -457,12 +457,20 @@ fn first_unknown_key(node: &Node) -> Option<YamlError> {
 }
 
 fn unknown_key(key: &Node, text: &str) -> YamlError {
-    let found = yaml::excerpt(text);
-    YamlError::new(key.line, format!("config error, unknown key '{found}'"))
+    let reason = match metadata::other_than_text(key) {
+        Some(found) => format!("config error, key is not of type string: {found}"),
+        None => format!("config error, unknown key '{}'", yaml::excerpt(text)),
+    };
+    YamlError::new(key.line, reason)
 }
 
 pub(crate) fn not_a_map(node: &Node) -> YamlError {
-    let found = node.describe();
+    let found = match &node.kind {
+        Kind::Scalar { text, .. } => {
+            metadata::other_than_text(node).unwrap_or_else(|| yaml::excerpt(text))
+        }
+        _ => node.describe(),
+    };
     YamlError::new(
         node.line,
         format!("config error, yaml file contains list of type other than map: {found}"),

@@ -71,6 +71,19 @@ fn number(text: &str) -> Option<f64> {
         .filter(|number: &f64| digits && number.is_finite())
 }
 
+/// A plain word that YAML takes for something else than text, as envoyproxy/ratelimit writes it in its messages.
+pub(crate) fn other_than_text(node: &Node) -> Option<String> {
+    match &node.kind {
+        _ if node.is_null() => Some("<nil>".to_owned()),
+        Kind::Scalar { text, plain: true } => match (truth(text), number(text)) {
+            (Some(truth), _) => Some(truth.to_string()),
+            (None, Some(_)) => Some(text.to_string()),
+            (None, None) => None,
+        },
+        _ => None,
+    }
+}
+
 /// Adds what `from` says beyond `into`: maps are merged, of anything else the first word counts.
 pub(crate) fn merge(into: &mut Struct, from: &Struct) {
     for (key, value) in &from.fields {

@@ -56,6 +56,25 @@ fn a_key_that_is_unknown_is_told_before_other_mistakes() {
     }
 }
 
+/// In the words of envoyproxy/ratelimit, which knows the types that YAML gives to plain words.
+#[test]
+fn what_is_no_text_where_a_key_belongs_is_told_as_what_it_is() {
+    for (written, told) in [
+        ("5", "key is not of type string: 5"),
+        ("1.5", "key is not of type string: 1.5"),
+        ("yes", "key is not of type string: true"),
+        ("~", "key is not of type string: <nil>"),
+        ("'5'", "unknown key '5'"),
+        ("x", "unknown key 'x'"),
+    ] {
+        let file = format!("domain: d\ndescriptors:\n  - {{key: a, {written}: 1}}\n");
+        let told = format!("rules.yaml:3: config error, {told}");
+        assert_eq!(error(&file), told);
+    }
+    let told = "rules.yaml:2: config error, yaml file contains list of type other than map: <nil>";
+    assert_eq!(error("domain: d\ndescriptors: [~]\n"), told);
+}
+
 #[test]
 fn a_file_of_rules_is_counted() {
     let text = "
@@ -250,7 +269,7 @@ fn every_error_names_file_line_and_reason() {
         ),
         (
             "domain: a\ndescriptors:\n  - b\n",
-            "rules.yaml:3: config error, yaml file contains list of type other than map: 'b'",
+            "rules.yaml:3: config error, yaml file contains list of type other than map: b",
         ),
         (
             "domain: a\ndescriptors:\n  - value: b\n",
@@ -302,7 +321,7 @@ fn every_error_names_file_line_and_reason() {
         ),
         (
             "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      unit: day\n      replaces: [n]\n",
-            "rules.yaml:6: config error, yaml file contains list of type other than map: 'n'",
+            "rules.yaml:6: config error, yaml file contains list of type other than map: n",
         ),
         (
             "domain: a\ndescriptors:\n  - key: b\n    value: c.d\n    share_threshold: true\n",
