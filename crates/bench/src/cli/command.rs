@@ -68,17 +68,29 @@ pub fn run(args: BenchArgs) -> ExitCode {
 }
 
 /// Cores by default: the first for the generator, the last for the targets, if there are two.
-pub(crate) fn cores(pin: Option<Pins>) -> Pins {
-    pin.unwrap_or_else(|| match cpu::count() {
-        0 | 1 => Pins {
-            generator: None,
-            target: None,
-        },
-        count => Pins {
-            generator: Some(0),
-            target: Some(count - 1),
-        },
-    })
+///
+/// # Errors
+/// A core was asked for that this process may not run on: nothing would be tied to it, and the record would say so.
+pub(crate) fn cores(pin: Option<Pins>) -> Result<Pins, String> {
+    let usable = cpu::usable();
+    let Some(pins) = pin else {
+        let two = cpu::count() > 1 && usable.len() > 1;
+        return Ok(Pins {
+            generator: usable.first().copied().filter(|_| two),
+            target: usable.last().copied().filter(|_| two),
+        });
+    };
+    let mut asked = [("gen", pins.generator), ("sut", pins.target)].into_iter();
+    match asked.find_map(|(who, core)| Some((who, core.filter(|core| !usable.contains(core))?))) {
+        None => Ok(pins),
+        Some((who, core)) => {
+            let usable: Vec<String> = usable.iter().map(usize::to_string).collect();
+            Err(format!(
+                "--pin {who}={core}: there is no such core for this process; it may run on {}",
+                usable.join(", ")
+            ))
+        }
+    }
 }
 
 /// Refuses to put load on other people's machines.
@@ -158,7 +170,7 @@ fn measure(
 
 fn calibration(connections: u32, depth: u32, pin: Option<Pins>) -> Result<ExitCode, String> {
     interrupt::install();
-    let pins = cores(pin);
+    let pins = cores(pin)?;
     let mut console = Console::new(false);
     let shape = Shape {
         connections,
@@ -208,4 +220,30 @@ fn null_server(port: u16, core: Option<usize>) -> Result<ExitCode, String> {
     crate::null_server::serve_until_interrupted(listener, core)
         .map_err(|error| format!("the null server: {error}"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_cores_that_there_are_can_be_asked_for() {
+        let usable = cpu::usable();
+        let on = |generator, target| cores(Some(Pins { generator, target }));
+        let there = usable.last().copied();
+        assert_eq!(on(there, None).unwrap().generator, there);
+        let missing = there.unwrap() + 1;
+        for (asked, who) in [
+            (on(Some(missing), there), "gen"),
+            (on(None, Some(missing)), "sut"),
+        ] {
+            let why = asked.unwrap_err();
+            assert!(why.contains(&format!("--pin {who}={missing}: ")), "{why}");
+        }
+        let usual = cores(None).unwrap();
+        assert_eq!(usual.generator.is_some(), usual.target.is_some());
+        let picked = [usual.generator, usual.target];
+        let picked = picked.into_iter().flatten();
+        assert!(picked.into_iter().all(|core| usable.contains(&core)));
+    }
 }

@@ -208,7 +208,7 @@ fn refuse_what_has_no_meaning(study: Study, args: &PaperArgs) -> Result<(), Stri
 /// Studies of stores in a closed loop.
 fn closed_loop(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
     let start = std::time::Instant::now();
-    let pins = super::cores(args.pin);
+    let pins = super::cores(args.pin)?;
     let mut console = Console::new(args.quiet);
     let mut record = RunRecord {
         schema_version: SCHEMA_VERSION,

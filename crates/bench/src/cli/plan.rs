@@ -27,7 +27,7 @@ pub(super) fn default_plan() -> Result<RunPlan, String> {
 pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
     let profile = Profile::named(&args.profile)
         .ok_or_else(|| format!("'{}' is not a profile: give store or bench", args.profile))?;
-    let pins = cores(args.pin);
+    let pins = cores(args.pin)?;
     Ok(RunPlan {
         scenarios: scenarios(args)?,
         ladder: ladder(args)?,

@@ -405,7 +405,7 @@ fn against_itself(args: &NoiseArgs) -> Result<StoredRun, String> {
         return Err(format!("{}: {}", args.only, program.hint()));
     }
     interrupt::install();
-    let pins = super::command::cores(None);
+    let pins = super::command::cores(None)?;
     let plan = RunPlan {
         scenarios: vec![KeyPlan::custom(100, Spreading::Uniform)],
         ladder: args.ladder.clone(),

@@ -58,7 +58,7 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, S
         }
     }
     let loads = chosen(args)?;
-    let pins = crate::cli::cores(args.pin);
+    let pins = crate::cli::cores(args.pin)?;
     let mut manifest = machine::manifest(args.seed, pins.generator, pins.target);
     let start = Instant::now();
     let mut pair = open_both(args, pins.target)?;

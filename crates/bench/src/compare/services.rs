@@ -47,7 +47,7 @@ pub(super) fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRe
     let loads = chosen(&args.loads)?;
     let setting = Setting {
         args,
-        pins: crate::cli::cores(args.pin),
+        pins: crate::cli::cores(args.pin)?,
     };
     let mut manifest = machine::manifest(args.seed, setting.pins.generator, setting.pins.target);
     let start = Instant::now();

@@ -8,6 +8,29 @@ pub(crate) fn count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Indices of the processors that this process may run on, in order: not those from 0 where it was started on some of them.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub(crate) fn usable() -> Vec<usize> {
+    // SAFETY: `cpu_set_t` is plain data for which all zeroes is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer and the length describe `set`; pid 0 is the calling thread.
+    if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) } != 0 {
+        return (0..count()).collect();
+    }
+    // SAFETY: every index lies inside `set`.
+    (0..8 * size_of::<libc::cpu_set_t>())
+        .filter(|&index| unsafe { libc::CPU_ISSET(index, &set) })
+        .collect()
+}
+
+/// Indices of the processors that this process may run on.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub(crate) fn usable() -> Vec<usize> {
+    (0..count()).collect()
+}
+
 /// Ties the calling thread to processor `index`.
 #[cfg(target_os = "linux")]
 pub(crate) fn pin(index: usize) -> io::Result<()> {

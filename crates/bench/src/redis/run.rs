@@ -40,7 +40,7 @@ pub fn run(
     warn: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
     refuse(args)?;
-    let pins = pins(args);
+    let pins = pins(args)?;
     let tests = if args.command.is_empty() {
         chosen(&args.tests, args.size, args.range.is_some())?
     } else {
@@ -101,12 +101,12 @@ fn refuse(args: &RedisArgs) -> Result<(), String> {
 }
 
 /// One thread per core needs the cores that pinning would take away.
-fn pins(args: &RedisArgs) -> Pins {
+fn pins(args: &RedisArgs) -> Result<Pins, String> {
     match (args.pin, args.threads) {
-        (None, Some(_)) => Pins {
+        (None, Some(_)) => Ok(Pins {
             generator: None,
             target: None,
-        },
+        }),
         (pin, _) => crate::cli::cores(pin),
     }
 }
