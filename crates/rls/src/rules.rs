@@ -171,9 +171,12 @@ mod tests {
         assert!(made.expect("mkfifo runs").success());
         let options = LoadOptions::default();
         let refused = load_files(&pipe, RuleFiles::Yaml, options).expect_err("no file");
-        assert!(refused.to_string().contains("no regular file"), "{refused}");
+        assert!(
+            refused.to_string().contains("not a regular file"),
+            "{refused}"
+        );
         let refused = check_rules(&dir, options).expect_err("it would never end");
-        assert!(refused[0].to_string().contains("no regular file"));
+        assert!(refused[0].to_string().contains("not a regular file"));
         let writer = std::thread::spawn({
             let pipe = pipe.clone();
             move || fs::write(pipe, "domain: shop\ndescriptors: []\n").expect("it is read")

@@ -2,7 +2,7 @@
 //! Markdown and in HTML.
 
 use crate::record::attribution::Role;
-use crate::record::{Cell, Grade, Label, LatencySummary, Level, Step};
+use crate::record::{Accuracy, Cell, Grade, Label, LatencySummary, Level, Step};
 
 use super::findings::limits;
 use super::format::{DASH, count, latency, ms, or_dash, percent, rate, significant};
@@ -100,6 +100,13 @@ pub(crate) fn limit_text(cell: &Cell, window_ms: u64, lang: Lang) -> String {
     };
     let window = latency(window_ms as f64 * 1e3);
     t::LIMIT_IN.with(lang, &[("limit", &limit), ("window", &window)])
+}
+
+/// `97,000–103,000`: what might be admitted. The bounds keep to what each key's decisions say, so they cross where a limiter is
+/// wrong in both directions.
+pub(crate) fn allowed_text(found: &Accuracy) -> String {
+    let (one, other) = (found.allowed_min, found.allowed_max);
+    format!("{}–{}", count(one.min(other)), count(one.max(other)))
 }
 
 /// `timeout 12, refused 3`: the kinds that occurred; empty if none did.

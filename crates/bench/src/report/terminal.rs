@@ -8,7 +8,7 @@ use super::format::{DASH, bytes, ms, or_dash, percent, rate, ratio, short, signi
 use super::lang::recorded::{in_language, recorded};
 use super::lang::{Lang, page as t, terminal as tt, without_marks};
 use super::mitigations;
-use super::rows::{LadderRow, limit_text};
+use super::rows::{LadderRow, allowed_text, limit_text};
 use super::table::{Column, TextCell, Tint, fixed_head, fixed_line, plain, table, tinted};
 use super::{TextStyle, verdict, words};
 
@@ -220,12 +220,7 @@ fn accuracy_table(style: TextStyle, record: &RunRecord) -> String {
                 limit_text(cell, found.window_ms, style.lang).into(),
                 rate(found.offered as f64).into(),
                 rate(found.admitted as f64).into(),
-                format!(
-                    "{}–{}",
-                    rate(found.allowed_min as f64),
-                    rate(found.allowed_max as f64)
-                )
-                .into(),
+                allowed_text(found).into(),
                 TextCell {
                     text: format!("{} / {}", percent(over), percent(under)),
                     tint,

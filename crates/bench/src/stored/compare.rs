@@ -244,7 +244,7 @@ fn notes(pairs: &[(&Row<'_>, &Row<'_>)], missing: &[String]) -> Vec<String> {
     let rejected: usize = pairs.iter().map(|(a, b)| a.rejected() + b.rejected()).sum();
     if rejected > 0 {
         notes.push(format!(
-            "{rejected} measurements were left out: the validity rules had rejected them"
+            "measurements that the validity rules rejected, and that were left out: {rejected}"
         ));
     }
     match missing {

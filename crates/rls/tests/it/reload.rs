@@ -176,14 +176,14 @@ fn files_that_cannot_be_read_are_named_and_the_old_rules_stay() {
     let path = dir.join("bad.yaml");
     type Make<'a> = &'a dyn Fn(&Path);
     let kinds: [(&str, Make<'_>); 6] = [
-        ("no regular file", &|path| {
+        ("not a regular file", &|path| {
             std::fs::create_dir(path).expect("the folder is ours");
         }),
-        ("no regular file", &|path| {
+        ("not a regular file", &|path| {
             let made = Command::new("mkfifo").arg(path).status();
             assert!(made.expect("mkfifo runs").success());
         }),
-        ("no regular file", &|path| {
+        ("not a regular file", &|path| {
             symlink("/dev/zero", path).expect("the folder is ours");
         }),
         ("No such file", &|path| {

@@ -10,6 +10,7 @@ use super::super::findings::{
 use super::super::format::{DASH, latency, or_dash, percent, rate, ratio, significant};
 use super::super::lang::{Lang, Text, decision as t};
 use super::super::observations::retention_class;
+use super::super::words::grade;
 
 /// The best of a scenario, and the best other system that may be set against it.
 pub(crate) struct Rivals<'a> {
@@ -139,7 +140,7 @@ pub(crate) fn head_to_head(scenarios: &[ScenarioFindings<'_>], lang: Lang) -> Ve
         let [a, b] = sides(&|ranked| or_dash(ranked.findings.safe_rps, rate));
         rows.push([name(t::D_SAFE, ""), a, b, safe_gain(&pair, lang)]);
         if let Some(load) = pair.common_text() {
-            let p99 = |ranked: &Ranked<'_>| or_dash(all(ranked.common), |l| latency(l.p99_us));
+            let p99 = |ranked: &Ranked<'_>| or_dash(ranked.common, |step| p99_of(step, lang));
             let [a, b] = sides(&p99);
             rows.push([name(t::D_P99, &load), a, b, faster(&pair, lang)]);
         }
@@ -153,8 +154,19 @@ pub(crate) fn head_to_head(scenarios: &[ScenarioFindings<'_>], lang: Lang) -> Ve
     rows
 }
 
-fn all(step: Option<&Step>) -> Option<&LatencySummary> {
-    step?.response.all.as_ref()
+/// The latencies of a row that may be believed.
+fn believed(step: Option<&Step>) -> Option<&LatencySummary> {
+    let step = step.filter(|step| step.validity.grade != Grade::Invalid)?;
+    step.response.all.as_ref()
+}
+
+/// The P99 of a row, and that it is not to be believed where that is so.
+fn p99_of(step: &Step, lang: Lang) -> String {
+    let text = or_dash(step.response.all.as_ref(), |all| latency(all.p99_us));
+    match step.validity.grade {
+        Grade::Invalid => format!("{text} ({})", grade(Grade::Invalid, lang)),
+        _ => text,
+    }
 }
 
 /// `graceful (96 % @ 1.1×)`: what is left past the limit.
@@ -247,7 +259,7 @@ fn faster(pair: &Rivals<'_>, lang: Lang) -> String {
     if pair.n() >= STARTS_FOR_A_CLAIM {
         return t::D_NOT_SHOWN.with(lang, &[("n", &n)]);
     }
-    let both = all(pair.best.common).zip(all(pair.other.common));
+    let both = believed(pair.best.common).zip(believed(pair.other.common));
     or_dash(
         both.filter(|(best, other)| best.p99_us > 0.0 && other.p99_us > 0.0),
         |(best, other)| {

@@ -11,7 +11,7 @@ use super::super::format::{
 };
 use super::super::lang::{advice as a, decision as d, page as t};
 use super::super::observations::retention_class;
-use super::super::rows::limit_text;
+use super::super::rows::{allowed_text, limit_text};
 use super::super::{decision, failures, verdict, words};
 use super::{Document, text};
 
@@ -299,11 +299,7 @@ impl Document<'_> {
                 limit_text(cell, found.window_ms, self.lang),
                 rate(found.offered as f64),
                 rate(found.admitted as f64),
-                format!(
-                    "{}–{}",
-                    rate(found.allowed_min as f64),
-                    rate(found.allowed_max as f64)
-                ),
+                allowed_text(found),
                 format!("{} / {}", percent(over), percent(under)),
                 or_dash(worst_stretch(cell), |times| format!("{} L", ratio(times))),
                 or_dash(found.fairness_jain, significant),

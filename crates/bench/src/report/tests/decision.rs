@@ -4,7 +4,9 @@ use super::super::decision::{advice, head_to_head, lessons, verdicts};
 use super::super::findings::scenarios;
 use super::super::{Lang, run_markdown};
 use super::{everything, fixture, html_in, markup, run_html};
-use crate::record::{CellStatistics, Level, RateStatistics, RunRecord, Setting, StartSample};
+use crate::record::{
+    CellStatistics, Grade, Level, RateStatistics, RunRecord, Setting, StartSample,
+};
 
 /// The fixture's run with five searches per cell, in which tollgate holds `times` what redis holds.
 fn searched(times: f64) -> RunRecord {
@@ -108,6 +110,35 @@ fn ladders_that_enough_starts_climbed_show_a_least_difference() {
             .for_each(|rate| rate.starts[2].level = Some(Level::Ok));
     }
     assert_eq!(winners(&record)[0], "none shown");
+}
+
+#[test]
+fn figures_of_rejected_rows_are_marked_head_to_head() {
+    let mut record = fixture::run();
+    let p99 = |record: &_| {
+        let cards = head_to_head(&scenarios(record), Lang::En);
+        let row = cards.into_iter().find(|row| row[0].starts_with("P99"));
+        row.expect("a load that both were measured at")
+    };
+    let sides = p99(&record);
+    assert!(!sides[1].contains("invalid") && !sides[2].contains("invalid"));
+    for cell in record
+        .cells
+        .iter_mut()
+        .filter(|cell| cell.target != "tollgate")
+    {
+        let steps = cell.steps.iter_mut();
+        steps.for_each(|step| step.validity.grade = Grade::Invalid);
+    }
+    let marked = p99(&record);
+    let other = marked[1..3]
+        .iter()
+        .find(|side| !side.starts_with("tollgate"));
+    assert!(other.unwrap().ends_with("(invalid)"), "{marked:?}");
+    assert!(
+        !marked[3].contains("times"),
+        "nothing follows from it: {marked:?}"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::super::super::chart;
 use super::super::super::findings::worst_stretch;
 use super::super::super::format::{count, or_dash, percent, rate, ratio, significant};
 use super::super::super::lang::{Text, page as t};
-use super::super::super::rows::limit_text;
+use super::super::super::rows::{allowed_text, limit_text};
 use super::super::model::{Block, Card, Cell, Figure, Head, Row, Table};
 use super::{Source, short_title, telling_step};
 
@@ -73,7 +73,7 @@ fn table(source: &Source<'_>, judged: &[(&Measured, &Accuracy)]) -> Table {
 }
 
 fn row(source: &Source<'_>, cell: &Measured, found: &Accuracy) -> Row {
-    let allowed = format!("{}–{}", count(found.allowed_min), count(found.allowed_max));
+    let allowed = allowed_text(found);
     let (over, under) = (found.over_admission_percent, found.under_admission_percent);
     let class = if found.never_over() { "" } else { "bad" };
     let fairness = match (found.fairness_min_of_mean, found.fairness_max_of_mean) {
@@ -113,7 +113,7 @@ fn gauge(found: &Accuracy, allowed: &str) -> String {
     let share = |value: u64| value as f64 / full * 100.0;
     let over = if found.never_over() { "" } else { " over" };
     let from = share(found.allowed_min.min(found.allowed_max));
-    let width = share(found.allowed_max.saturating_sub(found.allowed_min)).max(0.6);
+    let width = share(found.allowed_max.abs_diff(found.allowed_min)).max(0.6);
     format!(
         "<svg class=\"gauge\" viewBox=\"0 0 100 12\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{} / {allowed}\"><rect class=\"gauge-ground\" width=\"100\" height=\"12\"/><rect class=\"gauge-bar{over}\" y=\"3\" width=\"{:.2}\" height=\"6\"/><rect class=\"gauge-allowed\" x=\"{from:.2}\" width=\"{width:.2}\" height=\"12\"/></svg>",
         count(found.admitted),

@@ -331,7 +331,7 @@ forms! {
     // Runs beside runs.
     "{n} rows were tested at 5 % each: of rows without any difference, one in twenty may look different by chance"
         | "{n} dòng được kiểm định ở mức 5 % mỗi dòng: trong các dòng không khác nhau, cứ hai mươi dòng có thể một dòng trông khác do ngẫu nhiên";
-    "{n} measurements were left out: the validity rules had rejected them" | "bỏ {n} phép đo: quy tắc hợp lệ đã loại chúng";
+    "measurements that the validity rules rejected, and that were left out: {n}" | "bỏ {n} phép đo: quy tắc hợp lệ đã loại chúng";
     "{n} loads of searches left out: where a search goes follows from what it finds, and what both held is compared"
         | "bỏ {n} mức tải của các phép tìm: phép tìm đi qua đâu tùy vào điều nó tìm thấy, nên so mức mà hai bên giữ được";
     "{scenario}: no load was too high in {n} of {n2} starts of A and {n3} of {n4} of B, which may hold more"
