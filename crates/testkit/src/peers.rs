@@ -87,7 +87,8 @@ pub fn find_where_packaged(program: &str) -> Option<PathBuf> {
     found
 }
 
-fn say_skipped(need: &str) {
+/// Says on a line of its own that a test is left out for want of what no installation gives.
+pub fn say_skipped(need: &str) {
     // Written past the harness, which swallows the output of tests that pass.
     let line = format!("\nskipped: needs {need}\n");
     std::io::stdout()

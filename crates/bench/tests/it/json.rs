@@ -263,7 +263,15 @@ fn the_noise_of_a_machine_is_measured_into_one_document() {
     let results = folder.path("results");
     let args = ["noise", "--starts", "3", "--ladder", "500", "--step"];
     let args = [&args[..], &["200ms", "--json", "--out", &results]].concat();
-    let noise = parsed(&printed(&folder, &args).0);
+    let output = bench(&folder, &args);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("nothing was calibrated") {
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        tollgate_testkit::peers::say_skipped("a machine that is less busy");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let noise = parsed(&String::from_utf8(output.stdout).unwrap());
     has(&noise, &["target", "machine", "metrics"]);
     assert_eq!(noise["target"], "tollgate", "{noise}");
 }

@@ -193,7 +193,7 @@ const DESCRIPTORS: &[(Fate, &str)] = &[
         "key: a, rate_limit: {unit: day, requests_per_unit: 1, name: x, replaces: [{name: x}]}",
     ),
     (
-        RefusedByParser,
+        Refused,
         "key: a, rate_limit: {unit: day, requests_per_unit: 1, replaces: [x]}",
     ),
     (
@@ -277,7 +277,7 @@ const FILES: &[(Fate, &str)] = &[
     (RefusedByParser, "domain: [a]\n"),
     (RefusedByParser, "domain: d\ndescriptors: {key: a}\n"),
     (RefusedByParser, "domain: d\ndescriptors: x\n"),
-    (RefusedByParser, "domain: d\ndescriptors: [a]\n"),
+    (Refused, "domain: d\ndescriptors: [a]\n"),
     (RefusedByParser, "domain: [\n"),
     (RefusedByParser, "domain: d\n\tdescriptors: []\n"),
     (OnlyThere, "domain: d\n---\ndomain: e\n"),
