@@ -21,6 +21,21 @@ pub struct PaperRecord {
     pub not_comparable: Vec<String>,
 }
 
+impl PaperRecord {
+    /// The systems whose own figures stand beside the study's, each once, in the order of the tables.
+    #[must_use]
+    pub(crate) fn systems(&self) -> Vec<&str> {
+        let mut systems: Vec<&str> = Vec::new();
+        let named = self.tables.iter();
+        for name in named.filter_map(|table| table.ours.as_deref()) {
+            if !systems.contains(&name) {
+                systems.push(name);
+            }
+        }
+        systems
+    }
+}
+
 impl RunRecord {
     /// The study whose tests in a closed loop are all that was measured: there are no rows of offered loads then.
     #[must_use]

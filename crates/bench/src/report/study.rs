@@ -70,16 +70,7 @@ fn summary_of_ladders(record: &PaperRecord, lang: Lang) -> Option<Derived> {
     if printed.is_empty() {
         return None;
     }
-    let mut ours: Vec<&str> = Vec::new();
-    for name in record
-        .tables
-        .iter()
-        .filter_map(|table| table.ours.as_deref())
-    {
-        if !ours.contains(&name) {
-            ours.push(name);
-        }
-    }
+    let ours = record.systems();
     let heads = [
         t::ST_ITEM,
         t::ST_REDIS,

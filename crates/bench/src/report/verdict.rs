@@ -66,20 +66,10 @@ pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
 
 /// What the tests of a study come to: they rank nothing by load.
 fn repeated(study: &PaperRecord, lang: Lang) -> String {
-    let mut systems: Vec<&str> = Vec::new();
-    for name in study
-        .tables
-        .iter()
-        .filter_map(|table| table.ours.as_deref())
-    {
-        if !systems.contains(&name) {
-            systems.push(name);
-        }
-    }
     let rows = study.tables.iter().flat_map(|table| &table.rows);
     let (rows, systems) = (
         rows.filter(|row| row.ours.is_some()).count().to_string(),
-        systems.join(", "),
+        study.systems().join(", "),
     );
     let values = [
         ("study", study.study.as_str()),
