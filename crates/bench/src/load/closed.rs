@@ -120,8 +120,11 @@ pub(crate) struct Pool {
     scratch: Vec<u8>,
     clock: Clock,
     framing: Framing,
-    /// Where every batch gets a new connection; `None` keeps the old ones.
-    renewed_from: Option<Endpoint>,
+    endpoint: Endpoint,
+    /// Every batch gets a new connection.
+    renews_all: bool,
+    /// Which connections brought an answer since they were opened: an HTTP server may end one behind any answer.
+    answered: Vec<bool>,
 }
 
 impl Pool {
@@ -151,25 +154,26 @@ impl Pool {
             scratch: vec![0; READ_SIZE],
             clock: Clock::start(),
             framing,
-            renewed_from: None,
+            endpoint: endpoint.clone(),
+            renews_all: false,
+            answered: vec![false; count],
         })
     }
 
     /// Connects anew for every batch from now on.
-    pub(crate) fn renew_connections(&mut self, endpoint: Endpoint) {
-        self.renewed_from = Some(endpoint);
+    pub(crate) fn renew_connections(&mut self) {
+        self.renews_all = true;
     }
 
     fn renew(&mut self, index: usize) -> Result<(), String> {
-        let Some(endpoint) = &self.renewed_from else {
-            return Ok(());
-        };
+        let endpoint = &self.endpoint;
         let renewed = Connection::open(endpoint, index, self.framing).and_then(|mut connection| {
             connection.register(&self.poller, index)?;
             Ok(connection)
         });
         self.connections[index] =
             renewed.map_err(|error| format!("cannot connect to {}: {error}", endpoint.address))?;
+        self.answered[index] = false;
         Ok(())
     }
 
@@ -214,13 +218,20 @@ impl Pool {
                 if !event.readable {
                     continue;
                 }
-                let got = self.receive(event.token, event.hangup, feed, &mut slice)?;
+                let (got, ended) = self.receive(event.token, event.hangup, feed, &mut slice)?;
                 if got > 0 {
                     last_answer = now;
                 }
                 outstanding -= got;
-                if open && self.expected[event.token] == 0 && got > 0 {
+                if ended {
+                    // What was asked behind the last answer was not taken: others are asked instead.
+                    outstanding -= std::mem::take(&mut self.expected[event.token]);
                     self.renew(event.token)?;
+                }
+                if open && self.expected[event.token] == 0 && (got > 0 || ended) {
+                    if self.renews_all && !ended {
+                        self.renew(event.token)?;
+                    }
                     outstanding += self.refill(event.token, feed, depth)?;
                 }
             }
@@ -243,23 +254,29 @@ impl Pool {
     }
 
     fn flush(&mut self, index: usize) -> Result<(), String> {
-        self.connections[index]
-            .flush()
-            .map(|_| ())
-            .map_err(Broken::text)
+        match self.connections[index].flush() {
+            // It is read to its end, where this is seen again.
+            Err(Broken::Reset(_)) if self.may_end(index) => Ok(()),
+            flushed => flushed.map(|_| ()).map_err(Broken::text),
+        }
     }
 
+    fn may_end(&self, index: usize) -> bool {
+        self.framing == Framing::Http1 && self.answered[index]
+    }
+
+    /// Number of answers that came, and whether the server ended the connection behind one.
     fn receive(
         &mut self,
         index: usize,
         hangup: bool,
         feed: &dyn Feed,
         slice: &mut Slice,
-    ) -> Result<usize, String> {
+    ) -> Result<(usize, bool), String> {
         let sent_at = self.sent_at[index];
         let (mut got, mut stamp, mut good) = (0, 0, 0);
-        self.connections[index]
-            .read(&mut self.scratch, self.clock, hangup, |frame, now| {
+        let read =
+            self.connections[index].read(&mut self.scratch, self.clock, hangup, |frame, now| {
                 if self.framing == Framing::Resp && frame.first() == Some(&b'>') {
                     // Pushed by the server, such as an invalidation: no answer.
                     return;
@@ -290,8 +307,14 @@ impl Pool {
                         }
                     }
                 }
-            })
-            .map_err(Broken::text)?;
+            });
+        self.answered[index] |= got > 0;
+        let ended = match read {
+            Ok(()) => false,
+            Err(Broken::Ended) => true,
+            Err(Broken::Closed | Broken::Reset(_)) if self.may_end(index) => true,
+            Err(broken) => return Err(broken.text()),
+        };
         if good > 0 {
             slice
                 .latency
@@ -301,6 +324,59 @@ impl Pool {
             return Err("the server sent a reply to nothing that was asked".into());
         };
         self.expected[index] = left;
-        Ok(got)
+        Ok((got, ended))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::super::address::Address;
+    use super::super::http::HttpAsk;
+    use super::super::keys::Spreading;
+    use super::super::workload::{Ask, Rule};
+    use super::*;
+
+    /// Answers three requests of each connection, however many were asked.
+    fn http_server(last: &'static str) -> Endpoint {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                let last = format!("HTTP/1.1 200 OK\r\n{last}content-length: 0\r\n\r\n");
+                let mut asked = [0; 4096];
+                if stream.read(&mut asked).is_ok_and(|count| count > 0) {
+                    drop(stream.write_all(format!("{answer}{answer}{last}").as_bytes()));
+                }
+            }
+        });
+        Endpoint::plain(Address::Tcp(address))
+    }
+
+    #[test]
+    fn an_http_server_may_end_a_connection_behind_any_answer() {
+        let rule = Rule {
+            limit: 1,
+            window_s: 1,
+        };
+        let ask = HttpAsk::new("h", "/", None, &[], None).expect("it can be asked");
+        let workload = Workload::render(&Ask::Http(Box::new(ask), rule), "k", 1);
+        for last in ["connection: close\r\n", ""] {
+            let endpoint = http_server(last);
+            let mut pool = Pool::speaking(Framing::Http1, &endpoint, 2).expect("it listens");
+            let mut feed = Drawn {
+                workload: &workload,
+                sampler: KeySampler::new(Spreading::Single, 1, 1),
+            };
+            let stop = AtomicBool::new(false);
+            let slice = pool
+                .run(&mut feed, 8, 50_000_000, &stop)
+                .expect("it goes on");
+            assert!(slice.answers >= 6, "{} of {last:?}", slice.answers);
+            assert_eq!((slice.failures, slice.first_error), (0, None));
+        }
     }
 }

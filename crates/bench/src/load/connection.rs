@@ -46,7 +46,11 @@ pub(crate) enum Framing {
 pub(crate) enum Broken {
     /// Closed by the other side in order, between two replies.
     Closed,
-    /// Closed within a reply, reset, or failing.
+    /// Its last reply was heard, and said so: what was asked behind it was not taken.
+    Ended,
+    /// Reset by the other side, between two replies.
+    Reset(String),
+    /// Ended within a reply, or failing.
     Lost(String),
     /// Its bytes are not the protocol.
     Garbage(String),
@@ -56,8 +60,8 @@ impl Broken {
     /// In words.
     pub(crate) fn text(self) -> String {
         match self {
-            Broken::Closed => CLOSED.into(),
-            Broken::Lost(text) => text,
+            Broken::Closed | Broken::Ended => CLOSED.into(),
+            Broken::Reset(text) | Broken::Lost(text) => text,
             Broken::Garbage(text) => format!("not a valid reply: {text}"),
         }
     }
@@ -152,7 +156,7 @@ impl Connection {
                     return Ok(Flushed::Blocked);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Broken::Lost(error.to_string())),
+                Err(error) => return Err(failed(&error, true)),
             }
         }
         self.out.clear();
@@ -180,7 +184,7 @@ impl Connection {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(Broken::Lost(error.to_string())),
+                Err(error) => return Err(failed(&error, self.partial.is_empty())),
             };
             let now = clock.now();
             self.cut(&scratch[..count], now, &mut each)?;
@@ -214,7 +218,20 @@ impl Connection {
     }
 }
 
-/// Calls `each` for every whole frame at the front of `bytes`; returns where the rest begins.
+/// What an error of a socket means that failed between two replies, or within one.
+fn failed(error: &io::Error, between: bool) -> Broken {
+    let reset = matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+    );
+    match reset && between {
+        true => Broken::Reset(error.to_string()),
+        false => Broken::Lost(error.to_string()),
+    }
+}
+
+/// Calls `each` for every whole frame at the front of `bytes`; returns where the rest begins. What lies behind the last
+/// answer of a connection is nobody's.
 fn frames(
     framing: Framing,
     bytes: &[u8],
@@ -225,19 +242,26 @@ fn frames(
     let mut last: &[u8] = &[];
     loop {
         let rest = &bytes[from..];
+        let mut last_of_all = false;
         let length = match framing {
             // Where a reply ends follows from its own bytes, so the same bytes are the same reply.
             Framing::Resp if !last.is_empty() && rest.starts_with(last) => Ok(Some(last.len())),
             Framing::Resp => resp::frame_len(rest).map_err(|error| error.to_string()),
             Framing::Http2 => http2_frame_len(rest),
             Framing::Http1 if rest.is_empty() => Ok(None),
-            Framing::Http1 => http::answer_len(rest),
+            Framing::Http1 => http::cut(rest).map(|cut| {
+                last_of_all = cut.is_some_and(|cut| cut.ends_connection);
+                cut.map(|cut| cut.length)
+            }),
             Framing::Memcache => memcache::answer_len(rest),
         };
         match length {
             Ok(Some(length)) => {
                 let frame = &rest[..length];
                 each(frame, now);
+                if last_of_all {
+                    return Err(Broken::Ended);
+                }
                 last = if length <= SAME_MAX { frame } else { &[] };
                 from += length;
             }

@@ -161,21 +161,10 @@ impl<'a> GrpcSpeaker<'a> {
     /// Asks what `calls` say, on `connections` connections with `streams` streams each.
     #[must_use]
     pub(crate) fn new(calls: &'a Calls, connections: usize, streams: usize) -> GrpcSpeaker<'a> {
-        let line = || Line {
-            next_stream: 1,
-            open: VecDeque::with_capacity(streams),
-            given_up: VecDeque::new(),
-            window: INITIAL_WINDOW,
-            held: VecDeque::new(),
-            received: 0,
-            owed: Vec::new(),
-            greeted: false,
-            fields: Fields::new(),
-        };
         GrpcSpeaker {
             calls,
             streams,
-            lines: (0..connections).map(|_| line()).collect(),
+            lines: (0..connections).map(|_| Line::new(streams)).collect(),
             first_headers: first_headers(calls),
             later_headers: later_headers(calls),
             promise_ms: None,
@@ -222,7 +211,8 @@ impl Speaker for GrpcSpeaker<'_> {
         Framing::Http2
     }
 
-    fn open(&mut self, _connection: usize) -> Vec<u8> {
+    fn open(&mut self, connection: usize) -> Vec<u8> {
+        self.lines[connection] = Line::new(self.streams);
         let mut bytes = PREFACE.to_vec();
         frame(&mut bytes, SETTINGS, 0, 0, &[]);
         frame(
@@ -320,10 +310,7 @@ impl Speaker for GrpcSpeaker<'_> {
                 frame(&mut line.owed, SETTINGS, ACK, 0, &[]);
             }
             PING if flags & ACK == 0 => frame(&mut line.owed, PING, ACK, 0, payload),
-            GOAWAY => {
-                let why = String::from_utf8_lossy(payload.get(8..).unwrap_or_default());
-                return Err(format!("the service ends the connection (GOAWAY {why})"));
-            }
+            GOAWAY => return line.leave(payload),
             WINDOW_UPDATE if stream == 0 => line.widen(payload),
             _ => {}
         }
@@ -354,6 +341,37 @@ impl Speaker for GrpcSpeaker<'_> {
 }
 
 impl Line {
+    fn new(streams: usize) -> Line {
+        Line {
+            next_stream: 1,
+            open: VecDeque::with_capacity(streams),
+            given_up: VecDeque::new(),
+            window: INITIAL_WINDOW,
+            held: VecDeque::new(),
+            received: 0,
+            owed: Vec::new(),
+            greeted: false,
+            fields: Fields::new(),
+        }
+    }
+
+    /// The server takes no stream behind the last one that it names; those up to it are still answered. It may do so twice,
+    /// first without a bound.
+    fn leave(&mut self, payload: &[u8]) -> Result<Heard, String> {
+        let Some((last, rest)) = payload.split_first_chunk::<4>() else {
+            return Err("a GOAWAY frame that is too short".into());
+        };
+        let last = u32::from_be_bytes(*last) & STREAM_MAX;
+        let from = self.open.partition_point(|open| open.id <= last);
+        let untaken = self.open.drain(from..).map(|open| open.lane).collect();
+        self.given_up.retain(|(id, _)| *id <= last);
+        let why = String::from_utf8_lossy(rest.get(4..).unwrap_or_default());
+        Ok(Heard::Leaves {
+            untaken,
+            why: format!("the service ends the connection (GOAWAY {why})"),
+        })
+    }
+
     fn position(&self, stream: u32) -> Option<usize> {
         self.open.binary_search_by_key(&stream, |open| open.id).ok()
     }
@@ -554,13 +572,6 @@ mod tests {
                 .unwrap_err()
                 .contains("header table")
         );
-        let goaway = reply(GOAWAY, 0, 0, b"\0\0\0\0\0\0\0\0too_many_pings");
-        assert!(
-            speaker
-                .hear(0, &goaway)
-                .unwrap_err()
-                .contains("too_many_pings")
-        );
         let mut fresh = GrpcSpeaker::new(&calls, 1, 4);
         assert!(
             fresh
@@ -568,6 +579,33 @@ mod tests {
                 .unwrap_err()
                 .contains("HTTP/2")
         );
+    }
+
+    #[test]
+    fn calls_behind_the_last_stream_of_a_server_that_leaves_are_not_taken() {
+        let calls = calls();
+        let mut speaker = asked(&calls);
+        let leave = |speaker: &mut GrpcSpeaker<'_>, last: u32| {
+            let payload = [&last.to_be_bytes()[..], b"\0\0\0\x0bcalm"].concat();
+            match speaker.hear(0, &reply(GOAWAY, 0, 0, &payload)) {
+                Ok(Heard::Leaves { untaken, why }) => {
+                    assert!(why.ends_with("(GOAWAY calm)"), "{why}");
+                    untaken
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(leave(&mut speaker, STREAM_MAX).is_empty());
+        assert_eq!(leave(&mut speaker, 1), [1], "lane 1 has stream 3");
+        let trailers = reply(HEADERS, END_HEADERS | END_STREAM, 1, b"y");
+        let heard = speaker.hear(0, &trailers);
+        assert!(
+            matches!(heard, Ok(Heard::Answer { lane: 0, .. })),
+            "{heard:?}"
+        );
+        assert!(speaker.hear(0, &reply(GOAWAY, 0, 0, &[0; 3])).is_err());
+        speaker.open(0);
+        assert_eq!(speaker.lines[0].next_stream, 1, "a connection of its own");
     }
 
     #[test]

@@ -144,8 +144,17 @@ impl HttpAsk {
     }
 }
 
-/// Length of the first whole answer in `bytes`, interim answers before it included; `None` while it is incomplete.
-pub(crate) fn answer_len(bytes: &[u8]) -> Result<Option<usize>, String> {
+/// A whole answer at the front of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// With interim answers before it.
+    pub length: usize,
+    /// It is the last on its connection.
+    pub ends_connection: bool,
+}
+
+/// The first whole answer in `bytes`; `None` while it is incomplete.
+pub(crate) fn cut(bytes: &[u8]) -> Result<Option<Cut>, String> {
     let mut from = 0;
     for _ in 0..=INTERIM_MAX {
         let rest = &bytes[from..];
@@ -166,37 +175,31 @@ pub(crate) fn answer_len(bytes: &[u8]) -> Result<Option<usize>, String> {
         match head.code.unwrap_or_default() {
             101 => return Err("an answer that switches to another protocol".into()),
             100..=199 => from += body_at,
-            204 | 304 => return Ok(Some(from + body_at)),
-            _ => {
-                let body = body_len(head.headers, &rest[body_at..])?;
-                return Ok(body.map(|length| from + body_at + length));
+            code => {
+                let body = match code {
+                    204 | 304 => Some(0),
+                    _ => body_len(head.headers, &rest[body_at..])?,
+                };
+                return Ok(body.map(|body| Cut {
+                    length: from + body_at + body,
+                    ends_connection: ends_connection(&head),
+                }));
             }
         }
     }
     Err(format!("more than {INTERIM_MAX} interim answers"))
 }
 
-/// Whether `frame`, a whole answer, is the last on its connection: the server says so, or speaks HTTP/1.0 and does not say
-/// that it keeps it (RFC 9112 section 9.3).
-pub(crate) fn ends_connection(mut frame: &[u8]) -> bool {
-    loop {
-        let mut headers = [EMPTY_HEADER; HEADERS_MAX];
-        let mut head = Response::new(&mut headers);
-        let Ok(Status::Complete(length)) = head.parse(frame) else {
-            return false;
-        };
-        if head.code.unwrap_or_default() < 200 {
-            frame = &frame[length..];
-            continue;
-        }
-        let says = |word: &[u8]| {
-            let told = head.headers.iter();
-            told.filter(|header| header.name.eq_ignore_ascii_case("connection"))
-                .flat_map(|header| header.value.split(|byte| *byte == b','))
-                .any(|option| option.trim_ascii().eq_ignore_ascii_case(word))
-        };
-        return says(b"close") || (head.version == Some(0) && !says(b"keep-alive"));
-    }
+/// Whether an answer is the last on its connection: the server says so, or speaks HTTP/1.0 and does not say that it keeps it
+/// (RFC 9112 section 9.3).
+fn ends_connection(head: &Response<'_, '_>) -> bool {
+    let says = |word: &[u8]| {
+        let told = head.headers.iter();
+        told.filter(|header| header.name.eq_ignore_ascii_case("connection"))
+            .flat_map(|header| header.value.split(|byte| *byte == b','))
+            .any(|option| option.trim_ascii().eq_ignore_ascii_case(word))
+    };
+    says(b"close") || (head.version == Some(0) && !says(b"keep-alive"))
 }
 
 fn head_too_long() -> String {
@@ -313,7 +316,7 @@ pub(crate) fn retry_after_ms(frame: &[u8]) -> Option<u64> {
 /// The status behind interim answers.
 fn final_status(mut frame: &[u8]) -> Option<u16> {
     loop {
-        // "HTTP/1.1 200 OK": the digits stand at 9 in every version that `answer_len` takes.
+        // "HTTP/1.1 200 OK": the digits stand at 9 in every version that `cut` takes.
         let digits = std::str::from_utf8(frame.get(9..12)?).ok()?;
         let status: u16 = digits.parse().ok()?;
         if status >= 200 {
@@ -337,11 +340,12 @@ mod tests {
     fn whole(answer: &str) -> Verdict {
         let bytes = answer.as_bytes();
         for end in 0..bytes.len() {
-            assert_eq!(answer_len(&bytes[..end]), Ok(None), "{end} of {answer:?}");
+            assert_eq!(cut(&bytes[..end]), Ok(None), "{end} of {answer:?}");
         }
         let mut more = bytes.to_vec();
         more.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
-        assert_eq!(answer_len(&more), Ok(Some(bytes.len())), "{answer:?}");
+        let whole = cut(&more).unwrap().map(|cut| cut.length);
+        assert_eq!(whole, Some(bytes.len()), "{answer:?}");
         verdict(bytes)
     }
 
@@ -359,8 +363,10 @@ mod tests {
 
     #[test]
     fn the_last_answer_of_a_connection_is_known() {
-        let ends =
-            |head: &str| ends_connection(format!("{head}\r\ncontent-length: 0\r\n\r\n").as_bytes());
+        let ends = |head: &str| {
+            let answer = format!("{head}\r\ncontent-length: 0\r\n\r\n");
+            cut(answer.as_bytes()).unwrap().unwrap().ends_connection
+        };
         assert!(ends("HTTP/1.1 200 OK\r\nConnection: close"));
         assert!(ends("HTTP/1.1 429 No\r\nconnection: x, Close"));
         assert!(ends("HTTP/1.0 200 OK"));
@@ -439,15 +445,11 @@ mod tests {
             (many.as_str(), "more than 64 headers"),
             (long.as_str(), "head of more than"),
         ] {
-            let error = answer_len(bytes.as_bytes()).unwrap_err();
+            let error = cut(bytes.as_bytes()).unwrap_err();
             assert!(error.contains(says), "{bytes:.60}: {error}");
         }
         let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(20);
-        assert!(
-            answer_len(interim.as_bytes())
-                .unwrap_err()
-                .contains("interim")
-        );
+        assert!(cut(interim.as_bytes()).unwrap_err().contains("interim"));
     }
 
     #[test]

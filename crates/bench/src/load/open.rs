@@ -1,13 +1,14 @@
 //! The open loop on real sockets: one thread, one poller, no channels.
 
+mod renewed;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::address::Endpoint;
 use super::clients::RetryPolicy;
-use super::connection::{Broken, Connection, Flushed, Framing, READ_SIZE};
+use super::connection::{Broken, Connection, Flushed, READ_SIZE};
 use super::grpc::{Calls, GrpcSpeaker};
-use super::http;
 use super::keys::{KeySampler, Spreading};
 use super::live::{Glance, Live};
 use super::open_loop::{Bounds, OpenLoop};
@@ -21,6 +22,7 @@ use super::workload::Workload;
 use crate::os::clock::{Clock, MILLI};
 use crate::os::poller::{Poller, nap};
 use crate::os::proc;
+use renewed::Renewed;
 
 /// Longest sleep: how soon an interrupt is noticed.
 const SLEEP_MAX_NS: u64 = 50 * MILLI;
@@ -313,17 +315,6 @@ struct Driver<'a, S> {
     renewed: Renewed,
 }
 
-/// HTTP servers may end a connection after any answer, and their clients then open another.
-#[derive(Debug, Default)]
-struct Renewed {
-    /// Which connections were answered since they were opened: one that never is has no business to be opened again.
-    answered: Vec<bool>,
-    /// Those to be opened anew.
-    due: Vec<usize>,
-    /// How often one was.
-    count: u64,
-}
-
 impl<'a, S: Speaker> Driver<'a, S> {
     fn new(
         plan: &Plan,
@@ -345,10 +336,7 @@ impl<'a, S: Speaker> Driver<'a, S> {
             notes: Vec::new(),
             spin_ns: plan.own.spin_ns,
             spun_ns: 0,
-            renewed: Renewed {
-                answered: vec![false; count],
-                ..Renewed::default()
-            },
+            renewed: Renewed::new(count),
         }
     }
 
@@ -358,6 +346,7 @@ impl<'a, S: Speaker> Driver<'a, S> {
         let mut woken = self.clock.now();
         loop {
             self.send(self.clock.now());
+            self.renew(poller);
             let now = self.clock.now();
             live.publish(self.glance());
             if let Some(second) = self.state.take_second() {
@@ -409,43 +398,7 @@ impl<'a, S: Speaker> Driver<'a, S> {
                     self.receive(event.token, event.hangup);
                 }
             }
-            for connection in std::mem::take(&mut self.renewed.due) {
-                self.renew(connection, poller);
-            }
-        }
-    }
-
-    /// Opens a connection anew that the server ended.
-    fn renew(&mut self, connection: usize, poller: &Poller) {
-        let framing = self.speaker.framing();
-        let opened = Connection::open(self.endpoint, connection, framing).and_then(|mut opened| {
-            opened.register(poller, connection)?;
-            Ok(opened)
-        });
-        match opened {
-            Ok(opened) => {
-                self.connections[connection] = opened;
-                (self.blocked[connection], self.renewed.answered[connection]) = (false, false);
-                self.renewed.count += 1;
-                for lane in self.speaker.lanes(connection) {
-                    self.state.revive(lane);
-                }
-            }
-            Err(error) => {
-                let why = format!(
-                    "the server closed the connection, and no other can be opened: {error}"
-                );
-                self.lose(connection, Broken::Lost(why));
-            }
-        }
-    }
-
-    fn note_renewed(&mut self) {
-        let count = self.renewed.count;
-        if count > 0 {
-            self.notes.push(format!(
-                "connections that the server ended and that were opened anew: {count}"
-            ));
+            self.renew(poller);
         }
     }
 
@@ -498,7 +451,7 @@ impl<'a, S: Speaker> Driver<'a, S> {
     fn flush(&mut self, connection: usize) {
         match self.connections[connection].flush() {
             Ok(flushed) => {
-                let blocked = flushed == Flushed::Blocked;
+                let blocked = flushed == Flushed::Blocked || self.renewed.is_leaving(connection);
                 // A connection may have many lanes, and hardly ever blocks.
                 if std::mem::replace(&mut self.blocked[connection], blocked) != blocked {
                     for lane in self.speaker.lanes(connection) {
@@ -506,7 +459,13 @@ impl<'a, S: Speaker> Driver<'a, S> {
                     }
                 }
             }
-            Err(broken) => self.lose(connection, broken),
+            Err(broken) => {
+                // What was answered before may still lie there.
+                self.receive(connection, true);
+                if self.is_open(connection) {
+                    self.ended(connection, broken);
+                }
+            }
         }
     }
 
@@ -516,13 +475,18 @@ impl<'a, S: Speaker> Driver<'a, S> {
         }
     }
 
+    /// Whether `connection` neither is lost nor has ended.
+    fn is_open(&self, connection: usize) -> bool {
+        let lane = self.speaker.lanes(connection).start;
+        self.state.is_alive(lane) && !self.renewed.is_due(connection)
+    }
+
     fn receive(&mut self, connection: usize, hangup: bool) {
-        if !self.state.is_alive(self.speaker.lanes(connection).start) {
+        if !self.is_open(connection) {
             return;
         }
         let (state, speaker) = (&mut self.state, &mut self.speaker);
-        let may_end = speaker.framing() == Framing::Http1;
-        let (mut wrong, mut answered, mut ends) = (None, false, false);
+        let (mut wrong, mut answered, mut leaves) = (None, false, None);
         let each = |frame: &[u8], now: u64| match speaker.hear(connection, frame) {
             Ok(Heard::Nothing) => {}
             Ok(Heard::Late(due)) => {
@@ -546,37 +510,39 @@ impl<'a, S: Speaker> Driver<'a, S> {
                 } else {
                     None
                 };
-                if may_end {
-                    (answered, ends) = (true, http::ends_connection(frame));
-                }
+                answered = true;
                 if !state.answer_promising(lane, now, verdict, promise) {
                     wrong = Some("a reply to nothing that was asked".to_owned());
                 }
+            }
+            Ok(Heard::Leaves { untaken, why }) => {
+                for lane in untaken {
+                    state.take_back(lane, true);
+                }
+                leaves = Some(why);
             }
             Err(text) => wrong = wrong.take().or(Some(text)),
         };
         let read = self.connections[connection].read(&mut self.scratch, self.clock, hangup, each);
         let owed = self.speaker.owed(connection);
-        self.renewed.answered[connection] |= answered;
+        if answered {
+            self.renewed.answered(connection);
+        }
         match (wrong, read) {
-            (None, Ok(()) | Err(Broken::Closed))
-                if ends && self.state.is_idle(self.speaker.lanes(connection).start) =>
-            {
-                self.renewed.due.push(connection);
-            }
-            (None, Err(Broken::Closed)) if self.renewed.answered[connection] => {
-                // What it was asked in the meantime it has not taken.
-                if !self.state.is_idle(self.speaker.lanes(connection).start) {
-                    self.lose(connection, Broken::Closed);
-                }
-                self.renewed.due.push(connection);
-            }
-            (Some(text), _) => self.lose(connection, Broken::Garbage(text)),
-            (None, Err(broken)) => self.lose(connection, broken),
-            (None, Ok(())) if owed.is_empty() => {}
+            (Some(text), _) => self.ended(connection, Broken::Garbage(text)),
+            (None, Err(broken)) => self.ended(connection, broken),
             (None, Ok(())) => {
-                self.connections[connection].push(&owed);
-                self.flush(connection);
+                if let Some(why) = leaves {
+                    self.renewed.leaves(connection, why);
+                    self.blocked[connection] = true;
+                    for lane in self.speaker.lanes(connection) {
+                        self.state.set_blocked(lane, true);
+                    }
+                }
+                if !owed.is_empty() {
+                    self.connections[connection].push(&owed);
+                    self.flush(connection);
+                }
             }
         }
     }

@@ -481,7 +481,11 @@ impl OpenLoop {
                     attempt: waiting.attempt,
                 });
                 if self.gives_up {
-                    self.watched.push_back((waiting.intended, index));
+                    // What is sent again was due before what was sent in the meantime.
+                    let later = self.watched.iter().rev();
+                    let later = later.take_while(|(due, _)| *due > waiting.intended).count();
+                    let at = self.watched.len() - later;
+                    self.watched.insert(at, (waiting.intended, index));
                 }
                 give(index, waiting.key);
             }

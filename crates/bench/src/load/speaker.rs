@@ -23,13 +23,20 @@ pub(crate) enum Heard {
     Late(u64),
     /// Nothing that concerns a request.
     Nothing,
+    /// The server takes no more requests on this connection.
+    Leaves {
+        /// Lanes whose requests it has not taken.
+        untaken: Vec<usize>,
+        /// In words.
+        why: String,
+    },
 }
 
 /// A protocol. Requests of one lane are answered in order; a connection has one lane or several.
 pub(crate) trait Speaker {
     /// How replies are cut.
     fn framing(&self) -> Framing;
-    /// What must be written to a new connection first.
+    /// What must be written to a new connection first; nothing of an earlier one by this number counts any more.
     fn open(&mut self, connection: usize) -> Vec<u8>;
     /// Lanes of a connection.
     fn lanes(&self, connection: usize) -> Range<usize>;

@@ -196,6 +196,14 @@ impl Tally {
         tally.sent += 1;
     }
 
+    /// A request of `key` that was written is to be written again. `untaken` says that the target did nothing about it.
+    pub(crate) fn take_back(&mut self, key: u32, untaken: bool) {
+        self.sent -= 1;
+        if untaken {
+            self.keys[key as usize].sent -= 1;
+        }
+    }
+
     /// Counts a request that got no answer in time: `waited_ns` from its intended time, and from its send if it was sent.
     pub(crate) fn record_overdue(&mut self, waited_ns: u64, sent_ns_ago: Option<u64>) {
         self.overdue.saturating_record(waited_ns);

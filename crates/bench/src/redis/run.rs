@@ -277,7 +277,7 @@ fn measure(
         let connections = share(u64::from(args.clients), thread) as usize;
         let mut pool = open(endpoint, connections)?;
         if args.keep_alive == 0 {
-            pool.renew_connections(endpoint.clone());
+            pool.renew_connections();
         }
         let mut feed = Requests {
             request: &test.request,

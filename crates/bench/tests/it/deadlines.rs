@@ -16,7 +16,7 @@ use tollgate_bench::run::session::{Job, Session};
 use tollgate_bench::target::url::TargetUrl;
 use tollgate_bench::target::{Service, Target};
 
-use crate::fake_grpc::service;
+use crate::fake_grpc::{Manners, service};
 
 /// Length of a step, and of each phase of a recovery run. What is heard does not depend on it.
 const SHORT: Duration = Duration::from_millis(100);
@@ -51,7 +51,7 @@ fn words(text: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn a_recovery_run_says_the_deadline_of_each_variant() {
-    let (address, heard) = service(None);
+    let (address, heard) = service(Manners::Fine);
     let plan = plan(Duration::from_secs(1));
     let goal = SearchGoal::named("slo", &plan.profile).unwrap();
     let variant = |deadline: Option<u64>| ClientVariant {
@@ -82,7 +82,7 @@ fn a_recovery_run_says_the_deadline_of_each_variant() {
 
 #[test]
 fn what_has_no_answer_by_the_deadline_is_taken_back() {
-    let (address, heard) = service(Some(3));
+    let (address, heard) = service(Manners::Silent(3));
     let plan = plan(Duration::from_millis(30));
     for _ in 0..RUNS_MAX {
         run(address, &plan, &Job::Ladder);

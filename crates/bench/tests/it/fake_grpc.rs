@@ -11,6 +11,7 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 /// `RateLimitResponse` with `OK`, behind the five bytes of gRPC.
@@ -23,10 +24,28 @@ pub(crate) struct Heard {
     pub(crate) timeouts: BTreeSet<String>,
     pub(crate) calls: u64,
     pub(crate) taken_back: u64,
+    pub(crate) connections: u64,
 }
 
-/// A gRPC service that allows everything but leaves every `silent`th call without an answer.
-pub(crate) fn service(silent: Option<u64>) -> (SocketAddr, Arc<Mutex<Heard>>) {
+/// How a service treats its callers, all of whom it allows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Manners {
+    /// It answers every call.
+    Fine,
+    /// It leaves every so many calls without an answer.
+    Silent(u64),
+    /// It says after so many calls of a connection that it takes no more, and closes it when its caller does.
+    Leaves(u64),
+    /// It says so twice: first that it will leave, then which call was its last.
+    LeavesSlowly(u64),
+    /// It closes a connection after so many calls without a word.
+    Closes(u64),
+    /// It says at once that it takes no call.
+    TakesNone,
+}
+
+/// A gRPC service with such manners.
+pub(crate) fn service(manners: Manners) -> (SocketAddr, Arc<Mutex<Heard>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let heard = Arc::new(Mutex::new(Heard::default()));
@@ -34,18 +53,24 @@ pub(crate) fn service(silent: Option<u64>) -> (SocketAddr, Arc<Mutex<Heard>>) {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let told = told.clone();
-            std::thread::spawn(move || serve(stream, silent, &told));
+            std::thread::spawn(move || serve(stream, manners, &told));
         }
     });
     (address, heard)
 }
 
 /// Ends with the connection.
-fn serve(mut stream: TcpStream, silent: Option<u64>, heard: &Mutex<Heard>) -> Option<()> {
+fn serve(mut stream: TcpStream, manners: Manners, heard: &Mutex<Heard>) -> Option<()> {
+    heard.lock().unwrap().connections += 1;
+    let (mut answered, mut left) = (0, false);
     stream.set_nodelay(true).ok()?;
     let mut preface = [0; PREFACE];
     stream.read_exact(&mut preface).ok()?;
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).ok()?;
+    if matches!(manners, Manners::TakesNone) {
+        left = true;
+        stream.write_all(&goaway(0)).ok()?;
+    }
     loop {
         let mut head = [0; FRAME_HEAD];
         stream.read_exact(&mut head).ok()?;
@@ -58,21 +83,41 @@ fn serve(mut stream: TcpStream, silent: Option<u64>, heard: &Mutex<Heard>) -> Op
             // The first headers of a connection name everything; later ones refer to them.
             HEADERS if id == 1 => drop(heard.timeouts.insert(timeout_in(&payload))),
             RST_STREAM => heard.taken_back += 1,
-            DATA if flags & END_STREAM != 0 => {
+            DATA if flags & END_STREAM != 0 && !left => {
                 heard.calls += 1;
-                if silent.is_some_and(|every| heard.calls.is_multiple_of(every)) {
+                if matches!(manners, Manners::Silent(every) if heard.calls.is_multiple_of(every)) {
                     continue;
                 }
-                let answer = [
+                answered += 1;
+                let mut answer = vec![
                     frame(HEADERS, END_HEADERS, id, b"x"),
                     frame(DATA, 0, id, &ALLOWED),
                     frame(HEADERS, END_HEADERS | END_STREAM, id, b"y"),
                 ];
+                match manners {
+                    Manners::LeavesSlowly(last) if answered + 1 == last => {
+                        answer.push(goaway(u32::MAX >> 1));
+                    }
+                    Manners::Leaves(last) | Manners::LeavesSlowly(last) if answered == last => {
+                        left = true;
+                        // Before the answer, which is still to be waited for.
+                        answer.insert(0, goaway(id));
+                    }
+                    _ => {}
+                }
                 stream.write_all(&answer.concat()).ok()?;
+                if matches!(manners, Manners::Closes(last) if answered == last) {
+                    return Some(());
+                }
             }
             _ => {}
         }
     }
+}
+
+/// No stream behind `last` is taken.
+fn goaway(last: u32) -> Vec<u8> {
+    frame(GOAWAY, 0, 0, &[last.to_be_bytes(), [0; 4]].concat())
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {

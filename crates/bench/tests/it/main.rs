@@ -2,6 +2,7 @@
 
 mod compare;
 mod deadlines;
+mod ends;
 mod fake;
 mod fake_grpc;
 mod faults;

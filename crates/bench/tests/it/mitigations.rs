@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use tollgate_bench::record::{ErrorVerdict, MitigationRow, RunRecord};
 use tollgate_testkit::process::{temp_dir, tollgate_binary};
 
-use crate::fake_grpc::service;
+use crate::fake_grpc::{Manners, service};
 
 const STRATEGIES: [&str; 6] = [
     "exact",
@@ -20,7 +20,7 @@ const STRATEGIES: [&str; 6] = [
 #[test]
 fn strategies_are_compared_and_a_planted_one_that_admits_everything_is_found() {
     let folder = temp_dir().unwrap();
-    let (planted, _) = service(None);
+    let (planted, _) = service(Manners::Fine);
     let output = Command::new(tollgate_binary().unwrap())
         .args(["bench", "mitigations", "--store", "tollgate"])
         .args([

@@ -26,9 +26,6 @@ const RULE: Rule = Rule {
 /// Answers request number `n`, counted from 1; `None` closes the connection.
 type Answer = fn(n: u64) -> Option<Vec<u8>>;
 
-/// Ends the connection behind an answer that has it.
-const LAST: &str = "connection: close\r\n";
-
 /// A server for one connection after the other that reads one request with `read` and answers it in pieces.
 fn serve(read: fn(&mut BufReader<TcpStream>) -> Option<()>, answer: Answer) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -47,9 +44,6 @@ fn serve(read: fn(&mut BufReader<TcpStream>) -> Option<()>, answer: Answer) -> S
                     if writer.write_all(byte).is_err() {
                         return;
                     }
-                }
-                if String::from_utf8_lossy(&bytes).contains(LAST) {
-                    break;
                 }
             }
         }
@@ -178,18 +172,6 @@ fn a_connection_that_closes_is_refused() {
             .unwrap()
             .contains("all connections were lost")
     );
-}
-
-#[test]
-fn a_connection_that_ends_with_an_answer_is_opened_anew() {
-    let outcome = http(|n| {
-        let last = if n % 20 == 0 { LAST } else { "" };
-        Some(format!("HTTP/1.1 200 OK\r\n{last}content-length: 0\r\n\r\n").into())
-    });
-    assert_eq!((outcome.tally.allowed, outcome.tally.refused), (60, 0));
-    assert_eq!(outcome.cut_short, None);
-    let told = "connections that the server ended and that were opened anew: 3";
-    assert_eq!(outcome.notes, [told]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What becomes of requests that were handed out: answered, lost with their connection, or open at the end.
 
 use super::super::tally::{Answer, Tally, Verdict};
-use super::{InFlight, Lane, OpenLoop};
+use super::{InFlight, Lane, OpenLoop, Waiting};
 
 impl OpenLoop {
     /// The oldest request of `connection` was answered at `now`. False if it had none: an answer to nothing.
@@ -92,6 +92,33 @@ impl OpenLoop {
                 true => self.tally.protocol += 1,
                 false => self.tally.refused += 1,
             }
+        }
+    }
+
+    /// `connection` ends in order with requests that are to be sent again on another. `untaken` says that the server did
+    /// nothing about them; else it may have, and what is known of them is kept.
+    pub(crate) fn take_back(&mut self, connection: usize, untaken: bool) {
+        let lane = &mut self.lanes[connection];
+        if !untaken {
+            keep_lost(lane, &mut self.tally);
+        }
+        self.in_flight -= lane.ring.len();
+        let written = (lane.ring.len() - lane.fresh).saturating_sub(lane.expired);
+        let mut back = std::mem::take(&mut lane.ring);
+        // Those that were given up before are counted or repeated already.
+        back.drain(..lane.expired);
+        (lane.fresh, lane.expired) = (0, 0);
+        for request in back.iter().take(written) {
+            self.tally.take_back(request.key, untaken);
+        }
+        // They are the oldest, so no newer one is to go before them.
+        for request in back.into_iter().rev() {
+            self.backlog.push_front(Waiting {
+                intended: request.intended,
+                first: request.first,
+                key: request.key,
+                attempt: request.attempt,
+            });
         }
     }
 
