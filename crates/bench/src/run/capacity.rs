@@ -24,8 +24,9 @@ use crate::target::Way;
 
 /// Share of the probed capacity at which a search begins.
 const FIRST_OF_PROBE: f64 = 0.5;
-/// Largest load tried, in probed capacities: the probe keeps pipelines full and is seldom far off.
-const MOST_OF_PROBE: f64 = 2.0;
+/// Largest load tried where nothing is known of what the generator can offer. The probe bounds nothing: in a busy moment, or
+/// of a target that warms up, it measures much too little.
+const MOST_RPS: f64 = 1e9;
 /// Smallest load tried, as a share of the probed capacity.
 const LEAST_OF_PROBE: f64 = 0.01;
 /// Shares of the sustained load below it that the way up and down visits.
@@ -275,23 +276,20 @@ impl Session<'_> {
         }
     }
 
-    /// Where to search: around the probed capacity, or from the first to the last rate of a given ladder; never so
+    /// Where to search: from the probed capacity on, or from the first to the last rate of a given ladder; never so
     /// high that the generator, not the target, would be found.
     fn bounds(&self, series: &Series, settings: &CapacitySettings) -> SearchPlan {
         let probed = self.record.cells[series.cell]
             .probed_capacity_rps
             .unwrap_or(1.0);
-        let (mut first, mut least, mut most) = (
-            probed * FIRST_OF_PROBE,
-            probed * LEAST_OF_PROBE,
-            probed * MOST_OF_PROBE,
-        );
+        let (mut first, mut least, mut most) =
+            (probed * FIRST_OF_PROBE, probed * LEAST_OF_PROBE, MOST_RPS);
         if let Ladder::Fixed(rates) = &self.bed.plan().ladder {
             least = rates.iter().copied().fold(f64::INFINITY, f64::min);
             most = rates.iter().copied().fold(0.0, f64::max);
             first = (least * most).sqrt();
         } else if let Some(ceiling) = self.ceiling(series.way) {
-            most = most.min(ceiling / HEADROOM_MIN);
+            most = ceiling / HEADROOM_MIN;
         }
         SearchPlan {
             goals: settings.goals.clone(),
@@ -305,7 +303,7 @@ impl Session<'_> {
     }
 
     /// What the generator can offer in `way`; it was measured with RESP.
-    fn ceiling(&self, way: Way) -> Option<f64> {
+    pub(super) fn ceiling(&self, way: Way) -> Option<f64> {
         let calibration = self.record.calibration.as_ref()?;
         (!way.is_service()).then_some(calibration.ceiling_rps)
     }

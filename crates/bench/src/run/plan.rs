@@ -8,6 +8,7 @@ use crate::load::keys::Spreading;
 use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
 use crate::load::schedule::Arrivals;
 use crate::record::{Load, Profile, Scenario};
+use crate::search::rungs::two_digits;
 use crate::target::Way;
 
 /// Shares of the own capacity at which every system is measured.
@@ -331,15 +332,6 @@ pub(crate) fn rungs(own: f64, common: Option<f64>) -> Vec<f64> {
     rungs.retain(|rate| *rate > 0.0);
     rungs.sort_by(f64::total_cmp);
     rungs
-}
-
-/// Rounds to two significant digits, so that tables can be read aloud.
-fn two_digits(rate: f64) -> f64 {
-    if rate < 1.0 || !rate.is_finite() {
-        return 0.0;
-    }
-    let unit = 10_f64.powf(rate.log10().floor() - 1.0).max(1.0);
-    (rate / unit).round() * unit
 }
 
 /// The limit of a step, 1, 2 or 5 times a power of ten: near half of what the most wanted key is offered, so that

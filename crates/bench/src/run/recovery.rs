@@ -36,6 +36,9 @@ const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 /// Seed of the waits of retrying clients, besides the run's own.
 const BACKOFF_SEED: u64 = 0x5eed_00c1_1e47;
 
+/// Where a knee comes from that a search enclosed, and one that it did not.
+const SEARCHED: &str = "lower bound of a capacity search";
+const OPEN: &str = "highest load that a capacity search found held: no load was shown to be too much, so the knee may lie higher";
 /// Where the knee of later starts comes from.
 const OF_THE_FIRST: &str = "that of the first start";
 
@@ -138,8 +141,11 @@ impl Session<'_> {
             return Some((knee, OF_THE_FIRST));
         }
         let (knee, row) = own?;
-        self.record.cells[series.cell].steps.extend(row);
-        Some((knee, "lower bound of a capacity search"))
+        let cell = &mut self.record.cells[series.cell];
+        cell.steps.extend(row);
+        let goals = cell.capacity.iter().flat_map(|found| &found.goals);
+        let is_open = goals.take(1).any(|goal| goal.upper_rps.is_none());
+        Some((knee, if is_open { OPEN } else { SEARCHED }))
     }
 
     fn around(

@@ -339,7 +339,9 @@ impl Search {
             (Some(lower), None) if lower as f64 >= ceiling => {
                 format!("held up to {ceiling:.0}/s, the highest load tried")
             }
-            (Some(_), None) => "no load was shown to be too much".into(),
+            (Some(_), None) => {
+                "a lower bound: the trials ended before a load was shown to be too much".into()
+            }
             (None, Some(upper)) if upper as f64 <= floor => {
                 format!("not held at {floor:.0}/s, the lowest load tried")
             }

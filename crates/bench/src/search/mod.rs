@@ -17,6 +17,7 @@ pub(crate) mod ladder;
 pub(crate) mod mlr;
 pub mod recovery;
 pub mod retention;
+pub(crate) mod rungs;
 #[cfg(test)]
 mod tests;
 pub(crate) mod zones;

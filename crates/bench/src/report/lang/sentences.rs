@@ -42,7 +42,7 @@ texts! {
     AND_NOT = " (and not {load}/s)" | " (và không giữ được {load}/s)";
     AND_NOT_MOSTLY = " (and not {load}/s, though single trials held up to {held}/s)" | " (và không giữ được {load}/s, dù có lần thử đơn lẻ giữ được đến {held}/s)";
     NOT_BOUNDED = ", with no valid row above to bound it" | ", không có dòng hợp lệ nào phía trên để chặn";
-    TOP_OF_LADDER = ", the top of its ladder" | ", bậc cao nhất của thang tải";
+    TOP_OF_LADDER = ", a lower bound: the highest load tried still held" | ", một cận dưới: tải cao nhất đã thử vẫn giữ được";
     SUSTAINS = "{scenario}: {cell} sustains [{lower}–{upper}]/s by the capacity search, within the {profile} thresholds"
         | "{scenario}: {cell} duy trì được [{lower}–{upper}]/s theo phép tìm năng lực, trong ngưỡng {profile}";
     SUSTAINS_FROM = "{scenario}: {cell} sustains at least {lower}/s by the capacity search, within the {profile} thresholds"

@@ -8,8 +8,9 @@ use super::super::fill::FIRST_COMPLAINT;
 use super::super::plan::{KeyPlan, Ladder, rungs};
 use super::{Series, Session};
 use crate::load::open::Outcome;
-use crate::record::validity::GENERATOR_CPU_PERCENT_MAX;
-use crate::record::{Grade, Step};
+use crate::record::validity::{GENERATOR_CPU_PERCENT_MAX, HEADROOM_MIN};
+use crate::record::{Grade, Measure, SearchGoal, Step};
+use crate::search::rungs::{Rung, is_open, next};
 
 /// Times that one row may be measured again.
 const REPEATS_PER_STEP: usize = 2;
@@ -48,6 +49,68 @@ impl Session<'_> {
             }
         }
         self.climb(scenario, &all, step_length);
+        let plan = self.bed.plan();
+        if matches!(plan.ladder, Ladder::Scaled) && !plan.is_closed() {
+            for series in &mut all {
+                // Later starts take the rungs of the first.
+                if self.followed_rates(series.cell).is_none() {
+                    self.go_on(scenario, series, step_length);
+                }
+            }
+        }
+    }
+
+    /// Adds rungs to a ladder whose highest one held, because its probe measured too low.
+    fn go_on(&mut self, scenario: &KeyPlan, series: &mut Series, step_length: Duration) {
+        let Some(goal) = SearchGoal::named("slo", &self.record.profile) else {
+            return;
+        };
+        let ceiling = self.ceiling(series.way).unwrap_or(f64::INFINITY);
+        let (planned, most_rps) = (series.rates.len(), ceiling / HEADROOM_MIN);
+        while self.record.cells[series.cell].complete {
+            let steps = self.record.cells[series.cell].steps.iter();
+            let measured: Vec<Rung> = steps
+                .map(|step| Rung {
+                    rate_rps: step.target_rps,
+                    held: goal.broken_by(&Measure::of(step)).is_none(),
+                })
+                .collect();
+            let added = series.rates.len() - planned;
+            let Some(rate) = next(&measured, added, most_rps) else {
+                let notes = &mut self.record.cells[series.cell].notes;
+                if added > 0 {
+                    notes.push(format!(
+                        "rungs added above the ladder, because the probe measured too low: {added}"
+                    ));
+                }
+                if added > 0 && is_open(&measured) {
+                    let highest = series.rates.iter().copied().fold(0.0, f64::max);
+                    notes.push(format!(
+                        "the highest rung that may be added still held, {highest:.0}/s: a lower bound"
+                    ));
+                }
+                return;
+            };
+            series.rates.push(rate);
+            self.climb_one(scenario, series, step_length);
+        }
+    }
+
+    /// Measures the last rung of a ladder that goes on.
+    fn climb_one(&mut self, scenario: &KeyPlan, series: &Series, step_length: Duration) {
+        if let Some(rate) = series.rates.last() {
+            self.rung(scenario, series, *rate, step_length);
+            self.bed.pause();
+        }
+        self.end(series);
+    }
+
+    /// Says whether all rungs of a series were measured.
+    fn end(&mut self, series: &Series) {
+        let measured = self.record.cells[series.cell].steps.len();
+        let whole = measured == series.rates.len() && measured > 0;
+        self.record.cells[series.cell].complete =
+            whole && self.bed.given_up(series.slot).is_none() && !self.bed.stopped();
     }
 
     /// Climbs the rungs of all series: each rung by all of them, forwards and backwards in turn.
@@ -84,10 +147,7 @@ impl Session<'_> {
             }
         }
         for series in all {
-            let measured = self.record.cells[series.cell].steps.len();
-            let whole = measured == series.rates.len() && measured > 0;
-            self.record.cells[series.cell].complete =
-                whole && self.bed.given_up(series.slot).is_none() && !self.bed.stopped();
+            self.end(series);
         }
     }
 

@@ -151,6 +151,9 @@ forms! {
     "the median of {n} starts" | "trung vị của {n} lần khởi động";
     "held up to {n}/s, the highest load tried" | "giữ được đến {n}/s, tải cao nhất đã thử";
     "no load was shown to be too much" | "chưa thấy tải nào là quá tải";
+    "a lower bound: the trials ended before a load was shown to be too much" | "một cận dưới: hết lượt thử trước khi thấy tải nào là quá tải";
+    "rungs added above the ladder, because the probe measured too low: {n}" | "số bậc thêm phía trên thang tải, vì lần dò đo quá thấp: {n}";
+    "the highest rung that may be added still held, {n}/s: a lower bound" | "bậc cao nhất được phép thêm vẫn giữ được, {n}/s: một cận dưới";
     "not held at {n}/s, the lowest load tried" | "không giữ được ở {n}/s, tải thấp nhất đã thử";
     "no load was shown to be held" | "chưa thấy tải nào giữ được";
     "not one load was decided" | "chưa kết luận được tải nào";
@@ -206,6 +209,8 @@ forms! {
     "{n}/s was not held before it either" | "{n}/s vốn cũng không giữ được trước đó";
     "given on the command line" | "cho trên dòng lệnh";
     "lower bound of a capacity search" | "cận dưới của phép tìm năng lực";
+    "highest load that a capacity search found held: no load was shown to be too much, so the knee may lie higher"
+        | "tải cao nhất mà phép tìm năng lực thấy giữ được: chưa thấy tải nào là quá tải, nên điểm gãy có thể còn cao hơn";
     "no recovery run: no load was sustained that could be exceeded" | "không chạy hồi phục: không có tải nào duy trì được để vượt qua";
     // How a row was measured, and how a run ended.
     "the limit of each step is near half of what its most wanted key is offered, so that both allowed and denied answers occur"
