@@ -42,7 +42,6 @@ use tollgate_commands::{CmdError, FunctionCommand, Reply, ScriptCommand};
 use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
-use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 pub(crate) use cache::{Script, Scripts};
@@ -50,7 +49,7 @@ pub(crate) use functions::Functions;
 
 use crate::access::Caller;
 use crate::call::{Call, Long};
-use crate::costs::Place;
+use crate::costs::{Place, Stopwatch};
 use crate::keys::ShardList;
 use crate::shards::LockSet;
 use crate::snapshot::is_walked;
@@ -545,12 +544,12 @@ fn execute<'e>(
             reply,
             text: Vec::new(),
         };
-        let started = (!facts.brief).then(Clock::monotone);
+        let watch = (!facts.brief).then(|| Stopwatch::start(&engine.costs, call.place));
         let mark = out.len();
         vm.call(compiled, &mut run, out);
         run.conclude_errors(&out.bytes()[mark..]);
-        if let Some(started) = started {
-            engine.costs.took(call.place, Clock::monotone() - started);
+        if let Some(watch) = watch {
+            engine.costs.took(call.place, watch.stop());
         }
         if let Some(running) = &run.running {
             engine.scripts.long.leave(running);
