@@ -55,7 +55,7 @@ fn a_run_leaves_what_it_found_and_nothing_else() {
     let loads = ["--loads", "get,incr,mset", "--keys", "50", "--slices", "1"];
     let short = ["--slice-ms", "20", "--connections", "2", "--pin", "none"];
     let (code, text) = said(&[&["compare", &url, &url][..], &loads, &short].concat());
-    assert_eq!(code, 0, "{text}");
+    assert!(matches!(code, 0 | 3), "{text}");
     assert_eq!(keys(&server), [b"mine"]);
     let (code, text) = said(&[&run[..], &SHORT, &["--flush"]].concat());
     assert!(matches!(code, 0 | 3), "{text}");
