@@ -304,6 +304,46 @@ mod tests {
         }
     }
 
+    /// A refusal that is written in one go says the same whatever was put into the table in the meantime.
+    #[test]
+    fn refusals_are_right_whatever_lies_between() {
+        let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+        let texts: [(u16, &'static str); 4] = [
+            (14, "overloaded"),
+            (14, "too late"),
+            (8, "overloaded"),
+            (14, "x"),
+        ];
+        let long = "y".repeat(200).leak();
+        for round in 0..40 {
+            if round == 30 {
+                encoder.resize(0);
+            }
+            let (status, text) = texts[round % (1 + round / 8).min(4)];
+            let text = if round % 7 == 6 { &*long } else { text };
+            for _ in 0..3 {
+                let mut block = Vec::new();
+                encoder.refusal(status, text, &mut block);
+                let fields = read(&mut decoder, &block).expect("a block");
+                let said: Vec<&str> = fields
+                    .iter()
+                    .map(|field| field.rsplit_once(' ').unwrap().0)
+                    .collect();
+                assert_eq!(
+                    said[1..],
+                    [
+                        "ContentType application/grpc",
+                        &format!("GrpcStatus {status}"),
+                        &format!("GrpcMessage {text}")
+                    ]
+                );
+            }
+            let mut end = Vec::new();
+            encoder.common(Common::Ok, &mut end);
+            assert_eq!(read(&mut decoder, &end).expect("a block").len(), 1);
+        }
+    }
+
     /// What the encoder writes is read by the decoder, in few bytes from the second time on.
     #[test]
     fn answers_are_short_after_the_first() {
@@ -311,8 +351,6 @@ mod tests {
         let mut lens = Vec::new();
         for _ in 0..3 {
             let mut block = Vec::new();
-            encoder.http_status(200, &mut block);
-            encoder.common(Common::Grpc, &mut block);
             encoder.refusal(14, "overloaded", &mut block);
             let mut end = Vec::new();
             encoder.common(Common::Ok, &mut end);

@@ -45,6 +45,14 @@ pub(super) struct End {
     pub(super) message: String,
 }
 
+/// What a stream was that is over now.
+pub(super) struct Closed {
+    /// The peer had said all.
+    pub(super) ended: bool,
+    /// Bytes of its message, if that was on the way.
+    pub(super) receiving: Option<usize>,
+}
+
 impl Stream {
     pub(super) fn new(id: u32, stage: Stage, receive_left: i64) -> Self {
         Self {
@@ -81,9 +89,11 @@ impl Streams {
     }
 
     fn position(&self, id: u32) -> Option<usize> {
-        // Most frames are about the newest stream.
-        let at = match self.list.back() {
-            Some(last) if last.id == id => self.list.len() - 1,
+        // Peers number their streams by every second number, so that it lies here if none between is gone.
+        let first = self.list.front()?.id;
+        let near = (id.checked_sub(first)? / 2) as usize;
+        let at = match self.list.get(near) {
+            Some(stream) if stream.id == id => near,
             _ => self
                 .list
                 .binary_search_by_key(&id, |stream| stream.id)
@@ -105,13 +115,15 @@ impl Streams {
         self.list.iter().filter(|stream| !stream.over)
     }
 
-    /// Ends a stream. False if it was over.
-    pub(super) fn close(&mut self, id: u32) -> bool {
-        let Some(at) = self.position(id) else {
-            return false;
-        };
+    /// Ends a stream; `None` if it was over.
+    pub(super) fn close(&mut self, id: u32) -> Option<Closed> {
+        let at = self.position(id)?;
         let stream = &mut self.list[at];
         stream.over = true;
+        let closed = Closed {
+            ended: stream.ended,
+            receiving: matches!(stream.stage, Stage::Receiving(_)).then_some(stream.body.len()),
+        };
         (stream.body, stream.held, stream.end) = (Vec::new(), Vec::new(), None);
         self.open -= 1;
         while self.list.front().is_some_and(|stream| stream.over) {
@@ -123,6 +135,6 @@ impl Streams {
         if self.list.len() > 2 * self.open + SLACK {
             self.list.retain(|stream| !stream.over);
         }
-        true
+        Some(closed)
     }
 }

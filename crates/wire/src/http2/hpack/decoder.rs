@@ -26,6 +26,8 @@ pub struct Decoder {
     pub(super) entries: VecDeque<Entry>,
     pub(super) size: usize,
     max: usize,
+    /// How often the table has changed.
+    changes: u64,
     name: Vec<u8>,
     value: Vec<u8>,
 }
@@ -36,6 +38,7 @@ impl Default for Decoder {
             entries: VecDeque::new(),
             size: 0,
             max: TABLE_MAX,
+            changes: 0,
             name: Vec::new(),
             value: Vec::new(),
         }
@@ -50,6 +53,12 @@ enum Name {
 }
 
 impl Decoder {
+    /// How often the table has changed: while it has not, the same block says the same.
+    #[must_use]
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Reads a whole block: `each` takes every field with its size by the RFC's count.
     ///
     /// # Errors
@@ -72,6 +81,7 @@ impl Decoder {
                     return Err(Broken);
                 }
                 self.max = max;
+                self.changes += 1;
                 self.shrink(max);
             } else {
                 let indexes = first & 0x40 != 0;
@@ -128,6 +138,7 @@ impl Decoder {
         let size = len + self.value.len() + OVERHEAD;
         each(meaning, Value::Own(&self.value), size);
         if indexes {
+            self.changes += 1;
             // The name may be that of an entry which goes now.
             let name = match name {
                 Name::Own => self.name.as_slice().into(),

@@ -37,7 +37,20 @@ pub struct Encoder {
     max: usize,
     /// The table's size is to be told with the next block.
     tell: Option<usize>,
+    /// The refusal that was written last, all of it in the peer's table; good for as long as nothing is added there.
+    short: Option<Short>,
 }
+
+/// A whole block of a refusal.
+#[derive(Debug)]
+struct Short {
+    status: u16,
+    message: &'static str,
+    bytes: [u8; SHORT],
+}
+
+/// Bytes of a block of four fields that are all in the table, whose places there are below 127.
+const SHORT: usize = 4;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Kept {
@@ -53,6 +66,7 @@ impl Default for Encoder {
             is_on: true,
             max: TABLE_MAX,
             tell: None,
+            short: None,
         }
     }
 }
@@ -70,6 +84,7 @@ impl Encoder {
             self.max = 0;
         }
         self.tell = Some(self.max);
+        self.short = None;
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {
@@ -97,12 +112,28 @@ impl Encoder {
         self.keep(&Kept::Common(field), name, value.as_bytes(), out);
     }
 
-    /// `grpc-status` of a refusal, and `grpc-message` with a text that is the same each time.
+    /// The whole block of a refusal, with a text that is the same each time.
     pub fn refusal(&mut self, status: u16, message: &'static str, out: &mut Vec<u8>) {
+        if let Some(short) = &self.short
+            && short.status == status
+            && std::ptr::eq(short.message, message)
+        {
+            return out.extend_from_slice(&short.bytes);
+        }
+        let (from, kept, tells) = (out.len(), self.kept.len(), self.tell.is_some());
+        self.http_status(200, out);
+        self.common(Common::Grpc, out);
         let value = status.to_string();
         self.keep(&Kept::Status(status), "grpc-status", value.as_bytes(), out);
         let value = message.as_bytes();
         self.keep(&Kept::Message(message), "grpc-message", value, out);
+        let written = <[u8; SHORT]>::try_from(&out[from..]).ok();
+        let bytes = written.filter(|_| kept == self.kept.len() && !tells);
+        self.short = bytes.map(|bytes| Short {
+            status,
+            message,
+            bytes,
+        });
     }
 
     fn keep(&mut self, what: &Kept, name: &str, value: &[u8], out: &mut Vec<u8>) {
@@ -115,6 +146,7 @@ impl Encoder {
         if !self.is_on || !room || value.len() > KEPT_LEN_MAX {
             return literal(name, value, out);
         }
+        self.short = None;
         self.kept.push(match what {
             Kept::Common(field) => Kept::Common(*field),
             Kept::Status(status) => Kept::Status(*status),

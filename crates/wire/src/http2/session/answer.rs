@@ -41,11 +41,7 @@ impl Session {
 
     /// The same with a text that is one of few: the peer's table keeps it.
     pub fn refuse(&mut self, id: u32, status: u16, message: &'static str) {
-        self.put_only_head(id, |encoder, out| {
-            encoder.http_status(200, out);
-            encoder.common(Common::Grpc, out);
-            encoder.refusal(status, message, out);
-        });
+        self.put_only_head(id, |encoder, out| encoder.refusal(status, message, out));
     }
 
     /// Ends what is no gRPC call, in HTTP's own words.
@@ -54,15 +50,15 @@ impl Session {
     }
 
     fn put_only_head(&mut self, id: u32, fields: impl FnOnce(&mut Encoder, &mut Vec<u8>)) {
-        if !self.is_open(id) {
+        let Some(ended) = self.close(id) else {
             return;
-        }
+        };
         let flags = frame::END_HEADERS | frame::END_STREAM;
         let encoder = &mut self.encoder;
         frame::put_with(&mut self.out, frame::HEADERS, flags, id, |out| {
             fields(encoder, out);
         });
-        self.over(id);
+        self.say_over(id, ended);
     }
 
     /// Begins an answer of any number of messages.
@@ -124,12 +120,18 @@ impl Session {
         }
     }
 
-    /// The answer is written. A peer that has not said all need not.
+    /// The answer is written.
     fn over(&mut self, id: u32) {
-        if self.streams.get(id).is_some_and(|stream| !stream.ended) {
+        if let Some(ended) = self.close(id) {
+            self.say_over(id, ended);
+        }
+    }
+
+    /// A peer that has not said all need not.
+    fn say_over(&mut self, id: u32, ended: bool) {
+        if !ended {
             put_reset(&mut self.out, id, ErrorCode::NoError);
         }
-        self.close(id);
     }
 
     fn put_end(&mut self, id: u32, status: u16, message: &str) {

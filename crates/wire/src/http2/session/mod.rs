@@ -1,6 +1,7 @@
 //! One connection as its server sees it.
 
 mod answer;
+mod known;
 mod reading;
 
 use std::ops::Range;
@@ -11,6 +12,7 @@ use super::frame::{self, ErrorCode};
 use super::hpack::{self, Decoder, Encoder};
 use super::streams::{Stage, Stream, Streams};
 use crate::trace::TraceParent;
+use known::Known;
 use reading::Reading;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -113,6 +115,16 @@ struct Block {
     bytes: Vec<u8>,
 }
 
+/// What header fields say.
+enum Told {
+    /// A call, and when it is handed out.
+    Call((Head, Want)),
+    /// They are more than is taken.
+    TooLong,
+    /// They are no request by HTTP/2's rules.
+    Malformed,
+}
+
 /// How far the connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -134,6 +146,7 @@ pub struct Session {
     wants: fn(&Head) -> Want,
     message_max: usize,
     decoder: Decoder,
+    known: Known,
     encoder: Encoder,
     out: Vec<u8>,
     streams: Streams,
@@ -160,6 +173,7 @@ impl Session {
             wants,
             message_max,
             decoder: Decoder::default(),
+            known: Known::default(),
             encoder: Encoder::default(),
             out: Vec::new(),
             streams: Streams::default(),
@@ -360,12 +374,10 @@ impl Session {
         block: &[u8],
         calls: &mut Vec<Call>,
     ) -> Result<(), ErrorCode> {
-        let mut reading = Reading::default();
-        self.decoder
-            .read(block, |meaning, value, size| {
-                reading.take(meaning, &value, size);
-            })
-            .map_err(|hpack::Broken| ErrorCode::Compression)?;
+        let told = match self.known.get(block, self.decoder.changes()) {
+            Some(call) => Told::Call(call.clone()),
+            None => self.read(block)?,
+        };
         if id <= self.last {
             return self.trailers(id, ends, calls);
         }
@@ -374,17 +386,19 @@ impl Session {
             put_reset(&mut self.out, id, ErrorCode::RefusedStream);
             return Ok(());
         }
-        if reading.size > MAX_HEADER_LIST {
-            self.streams
-                .add(Stream::new(id, Stage::Asked, STREAM_WINDOW));
-            self.answer_http(id, 431);
-            return Ok(());
-        }
-        let Some(head) = reading.head() else {
-            put_reset(&mut self.out, id, ErrorCode::Protocol);
-            return Ok(());
+        let (head, want) = match told {
+            Told::Call(call) => call,
+            Told::TooLong => {
+                self.streams
+                    .add(Stream::new(id, Stage::Asked, STREAM_WINDOW));
+                self.answer_http(id, 431);
+                return Ok(());
+            }
+            Told::Malformed => {
+                put_reset(&mut self.out, id, ErrorCode::Protocol);
+                return Ok(());
+            }
         };
-        let want = (self.wants)(&head);
         let at = self.at;
         let mut call = |body| {
             calls.push(Call {
@@ -416,6 +430,28 @@ impl Session {
         stream.ended = ends;
         self.streams.add(stream);
         Ok(())
+    }
+
+    /// What a block of header fields says.
+    fn read(&mut self, block: &[u8]) -> Result<Told, ErrorCode> {
+        let (mut reading, before) = (Reading::default(), self.decoder.changes());
+        self.decoder
+            .read(block, |meaning, value, size| {
+                reading.take(meaning, &value, size);
+            })
+            .map_err(|hpack::Broken| ErrorCode::Compression)?;
+        if reading.size > MAX_HEADER_LIST {
+            return Ok(Told::TooLong);
+        }
+        let Some(head) = reading.head() else {
+            return Ok(Told::Malformed);
+        };
+        let want = (self.wants)(&head);
+        let call = (head, want);
+        if self.decoder.changes() == before {
+            self.known.keep(block, before, &call);
+        }
+        Ok(Told::Call(call))
     }
 
     /// Fields after a message say nothing but that it is whole.
@@ -481,7 +517,7 @@ impl Session {
             self.stirred = true;
             return;
         }
-        let Stage::Receiving(head) = &stream.stage else {
+        let Stage::Receiving(_) = &stream.stage else {
             return;
         };
         let too_long = stream.body.len() + piece.len() > self.message_max;
@@ -498,8 +534,9 @@ impl Session {
             }
             return;
         }
-        let head = head.clone();
-        stream.stage = Stage::Asked;
+        let Stage::Receiving(head) = std::mem::replace(&mut stream.stage, Stage::Asked) else {
+            return;
+        };
         self.receiving -= 1;
         let mut kept = std::mem::take(&mut stream.body);
         self.kept -= kept.len();
@@ -552,14 +589,14 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn close(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get(id) {
-            if let Stage::Receiving(_) = stream.stage {
-                self.receiving -= 1;
-                self.kept -= stream.body.len();
-            }
-            self.streams.close(id);
+    /// Ends a stream; `None` if there is none, else whether the peer has said all.
+    pub(super) fn close(&mut self, id: u32) -> Option<bool> {
+        let closed = self.streams.close(id)?;
+        if let Some(kept) = closed.receiving {
+            self.receiving -= 1;
+            self.kept -= kept;
         }
+        Some(closed.ended)
     }
 
     fn settings(&mut self, head: frame::Head, payload: &[u8]) -> Result<(), ErrorCode> {

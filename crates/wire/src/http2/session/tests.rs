@@ -502,3 +502,70 @@ proptest! {
         prop_assert_eq!(run(&bytes, &pieces), run(&bytes, &[]));
     }
 }
+
+/// What fields mean that are named by their places follows from the table as it is when they come.
+#[test]
+fn the_same_block_says_something_else_once_the_table_has_changed() {
+    let mut session = session();
+    let mut ask = |id: u32, block: &[u8]| {
+        let frames = [
+            put(frame::HEADERS, frame::END_HEADERS, id, block),
+            put(frame::DATA, frame::END_STREAM, id, b"x"),
+        ];
+        let calls = receive(&mut session, &frames.concat()).expect("it goes on");
+        session.refuse(id, 14, "overloaded");
+        let mut heads = calls.into_iter().map(|call| call.head);
+        heads.next().map(|head| (head.path.to_vec(), head.timeout))
+    };
+    let path = |id: u32| [&[0x83, 0x86, 0x44, 2, b'/'][..], &[b'0' + id as u8]].concat();
+    let newest = [0x83, 0x86, 0x80 | 62];
+    let mut last = None;
+    for id in [1, 3, 5] {
+        // Kept in the table, then named: twice, as most calls do.
+        assert_eq!(
+            ask(id * 10 + 1, &path(id)),
+            Some((vec![b'/', b'0' + id as u8], None))
+        );
+        for again in [3, 5] {
+            let named = ask(id * 10 + again, &newest);
+            assert_eq!(named, Some((vec![b'/', b'0' + id as u8], None)));
+            assert_ne!(named, last);
+        }
+        last = ask(id * 10 + 7, &newest);
+    }
+    // A literal value that goes nowhere is part of the block.
+    for (id, text, wait) in [(101, b"10m", 10), (103, b"20m", 20), (105, b"20m", 20)] {
+        let mut block = newest.to_vec();
+        hpack::literal("grpc-timeout", text, &mut block);
+        let (_, timeout) = ask(id, &block).expect("a call");
+        assert_eq!(timeout, Some(Duration::from_millis(wait)));
+    }
+    // A table without room: its newest field is gone.
+    let small = [&[0x20][..], &[0x83, 0x86, 0x04, 2, b'/', b'z']].concat();
+    assert_eq!(ask(107, &small), Some((b"/z".to_vec(), None)));
+    let broken = put(frame::HEADERS, WHOLE, 109, &newest);
+    assert_eq!(
+        receive(&mut session, &broken).err(),
+        Some(Fault(ErrorCode::Compression))
+    );
+}
+
+#[test]
+fn streams_between_which_some_are_over_or_left_out_are_found() {
+    let mut session = session();
+    let ids = [1, 3, 7, 9, 21, 23, 25];
+    for id in ids {
+        receive(&mut session, &call_frames(id, PATH, b"x")).expect("a call");
+    }
+    session.refuse(3, 14, "overloaded");
+    session.refuse(21, 14, "overloaded");
+    for id in 1..30 {
+        let open = ids.contains(&id) && id != 3 && id != 21;
+        assert_eq!(session.is_open(id), open, "{id}");
+    }
+    for id in [1, 25, 7, 9, 23] {
+        session.refuse(id, 14, "overloaded");
+        assert!(!session.is_open(id));
+    }
+    assert_eq!(session.open(), 0);
+}
