@@ -6,6 +6,9 @@ use httparse::{Error, Request, Status};
 
 use super::{Framing, MAX_FIELDS, MAX_HEAD, Malformed};
 
+/// Empty lines before a request, in bytes.
+const MAX_EMPTY: usize = 4 << 10;
+
 /// What the head of a request says, as far as this service asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head<'a> {
@@ -50,6 +53,11 @@ pub(crate) fn parse<'a>(
         && let Ok(Some(parsed)) = parse_lines(input)
     {
         return Ok(Some(parsed));
+    }
+    let is_empty = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    if input.len() > MAX_EMPTY && input[..MAX_EMPTY].iter().all(is_empty) {
+        // Each of them would be looked at anew with the next.
+        return Err(Malformed::TargetTooLong);
     }
     let line = input[*looked..].iter().rposition(|byte| *byte == b'\n');
     if let Some(at) = line

@@ -15,7 +15,7 @@ use chunks::Chunks;
 use head::Parsed;
 
 /// Longest head of a request, and longest trailers behind a body in chunks, in bytes.
-pub const MAX_HEAD: usize = 16 << 10;
+pub const MAX_HEAD: usize = 256 << 10;
 /// Most header fields of a request.
 pub const MAX_FIELDS: usize = 100;
 /// Memory of a decoded body that is kept for the next one, in bytes.

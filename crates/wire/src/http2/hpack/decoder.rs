@@ -45,6 +45,17 @@ impl Default for Decoder {
     }
 }
 
+/// Memory of a text that is kept for the next one.
+const TEXT_KEPT: usize = 16 << 10;
+
+/// Why a field cannot be read.
+enum Stop {
+    /// It is not whole.
+    Short,
+    /// It is none.
+    Broken,
+}
+
 /// Where a text comes from.
 enum Name {
     Static(usize),
@@ -65,30 +76,67 @@ impl Decoder {
     /// [`Broken`] if it is not a block of fields.
     pub fn read(
         &mut self,
-        mut block: &[u8],
+        block: &[u8],
         mut each: impl FnMut(Meaning, Value<'_>, usize),
     ) -> Result<(), Broken> {
         let mut fields = false;
-        while let Some(&first) = block.first() {
-            if first & 0x80 != 0 {
-                let index = integer(&mut block, 7)?;
-                self.indexed(index, &mut each)?;
-                fields = true;
-            } else if first & 0xe0 == 0x20 {
-                // Sizes are changed before the first field only.
-                let max = integer(&mut block, 5)?;
-                if fields || max > TABLE_MAX {
-                    return Err(Broken);
-                }
-                self.max = max;
-                self.changes += 1;
-                self.shrink(max);
-            } else {
-                let indexes = first & 0x40 != 0;
-                self.literal(&mut block, indexes, &mut each)?;
-                fields = true;
-            }
+        let rest = self.read_fields(block, &mut fields, &mut each)?;
+        match rest.is_empty() {
+            true => Ok(()),
+            false => Err(Broken),
         }
+    }
+
+    /// Follows the table through the part of a block that has come, of which nothing else is wanted; `fields` tells whether one
+    /// has come before, and from now on. Gives the beginning of a field that is not whole.
+    ///
+    /// # Errors
+    /// [`Broken`] if it is not a block of fields.
+    pub(crate) fn follow<'a>(
+        &mut self,
+        part: &'a [u8],
+        fields: &mut bool,
+    ) -> Result<&'a [u8], Broken> {
+        self.read_fields(part, fields, &mut |_, _, _| ())
+    }
+
+    fn read_fields<'a>(
+        &mut self,
+        mut block: &'a [u8],
+        fields: &mut bool,
+        each: &mut impl FnMut(Meaning, Value<'_>, usize),
+    ) -> Result<&'a [u8], Broken> {
+        while let Some(&first) = block.first() {
+            let mut rest = block;
+            let read = if first & 0x80 != 0 {
+                integer(&mut rest, 7).and_then(|index| self.indexed(index, each))
+            } else if first & 0xe0 == 0x20 {
+                integer(&mut rest, 5).and_then(|max| self.resize(max, *fields))
+            } else {
+                self.literal(&mut rest, first & 0x40 != 0, each)
+            };
+            match read {
+                Ok(()) => {}
+                Err(Stop::Short) => break,
+                Err(Stop::Broken) => return Err(Broken),
+            }
+            *fields |= first & 0xe0 != 0x20;
+            block = rest;
+        }
+        for text in [&mut self.name, &mut self.value] {
+            text.shrink_to(TEXT_KEPT);
+        }
+        Ok(block)
+    }
+
+    /// The peer's table is no larger from now on. Sizes are changed before the first field only.
+    fn resize(&mut self, max: usize, fields: bool) -> Result<(), Stop> {
+        if fields || max > TABLE_MAX {
+            return Err(Stop::Broken);
+        }
+        self.max = max;
+        self.changes += 1;
+        self.shrink(max);
         Ok(())
     }
 
@@ -96,13 +144,13 @@ impl Decoder {
         &self,
         index: usize,
         each: &mut impl FnMut(Meaning, Value<'_>, usize),
-    ) -> Result<(), Broken> {
+    ) -> Result<(), Stop> {
         if let Some(at) = index.checked_sub(STATIC + 1) {
-            let entry = self.entries.get(at).ok_or(Broken)?;
+            let entry = self.entries.get(at).ok_or(Stop::Broken)?;
             each(entry.meaning, Value::Shared(&entry.value), entry.size());
             return Ok(());
         }
-        let at = index.checked_sub(1).ok_or(Broken)?;
+        let at = index.checked_sub(1).ok_or(Stop::Broken)?;
         let (name, value) = STATIC_TABLE[at];
         let size = name.len() + value.len() + OVERHEAD;
         each(Meaning::of(name.as_bytes()), Value::Static(value), size);
@@ -114,7 +162,7 @@ impl Decoder {
         block: &mut &[u8],
         indexes: bool,
         each: &mut impl FnMut(Meaning, Value<'_>, usize),
-    ) -> Result<(), Broken> {
+    ) -> Result<(), Stop> {
         let name = match integer(block, if indexes { 6 } else { 4 })? {
             0 => {
                 text(block, &mut self.name)?;
@@ -131,7 +179,7 @@ impl Decoder {
                 (Meaning::of(name.as_bytes()), name.len())
             }
             Name::Dynamic(at) => {
-                let entry = self.entries.get(at).ok_or(Broken)?;
+                let entry = self.entries.get(at).ok_or(Stop::Broken)?;
                 (entry.meaning, entry.name.len())
             }
         };
@@ -170,18 +218,18 @@ impl Decoder {
 }
 
 /// A number whose first byte has `bits` of it.
-fn integer(block: &mut &[u8], bits: u32) -> Result<usize, Broken> {
-    let (&first, mut rest) = block.split_first().ok_or(Broken)?;
+fn integer(block: &mut &[u8], bits: u32) -> Result<usize, Stop> {
+    let (&first, mut rest) = block.split_first().ok_or(Stop::Short)?;
     let mask = (1_usize << bits) - 1;
     let mut number = usize::from(first) & mask;
     if number == mask {
         let mut shift = 0;
         loop {
-            let (&next, after) = rest.split_first().ok_or(Broken)?;
+            let (&next, after) = rest.split_first().ok_or(Stop::Short)?;
             rest = after;
             // Four more bytes are enough for every length there can be.
             if shift > 21 {
-                return Err(Broken);
+                return Err(Stop::Broken);
             }
             number += usize::from(next & 0x7f) << shift;
             shift += 7;
@@ -195,17 +243,17 @@ fn integer(block: &mut &[u8], bits: u32) -> Result<usize, Broken> {
 }
 
 /// A text, which is never longer than the block allows.
-fn text(block: &mut &[u8], into: &mut Vec<u8>) -> Result<(), Broken> {
-    let coded = block.first().ok_or(Broken)? & 0x80 != 0;
+fn text(block: &mut &[u8], into: &mut Vec<u8>) -> Result<(), Stop> {
+    let coded = block.first().ok_or(Stop::Short)? & 0x80 != 0;
     let len = integer(block, 7)?;
-    let (text, rest) = block.split_at_checked(len).ok_or(Broken)?;
+    let (text, rest) = block.split_at_checked(len).ok_or(Stop::Short)?;
     *block = rest;
     into.clear();
     if coded {
         return if huffman::decode(text, into) {
             Ok(())
         } else {
-            Err(Broken)
+            Err(Stop::Broken)
         };
     }
     into.extend_from_slice(text);

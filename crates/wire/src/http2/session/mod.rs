@@ -18,10 +18,14 @@ use reading::Reading;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Most streams of one connection at the same time.
 pub const MAX_STREAMS: usize = 256;
-/// Longest list of header fields of a call, by the RFC's count.
-const MAX_HEADER_LIST: usize = 16 << 10;
-/// Longest block of header fields, as it is on the wire.
-const MAX_BLOCK: usize = 32 << 10;
+/// Longest list of header fields of a call, by the RFC's count; a longer one ends the call and not the connection.
+const MAX_HEADER_LIST: usize = 256 << 10;
+/// Most bytes of a block of header fields that are kept, as they are on the wire.
+const MAX_BLOCK: usize = 256 << 10;
+/// Bytes of a longer one that are looked at together.
+const FOLLOWED_AT_ONCE: usize = 64 << 10;
+/// Longest block that is followed, so that both tables stay alike, although nothing of it is kept.
+const MAX_FOLLOWED: usize = 4 << 20;
 /// Bytes that a stream may bring before it is told that earlier ones were taken, as the protocol has it.
 const STREAM_WINDOW: i64 = 65_535;
 /// The same of a whole connection, to begin with and as we have it.
@@ -112,7 +116,14 @@ pub struct Fault(pub ErrorCode);
 struct Block {
     stream: u32,
     ends: bool,
+    /// What has come; of one that is too long, the beginning of a field.
     bytes: Vec<u8>,
+    /// How much has come.
+    len: usize,
+    /// When so much is kept, the table is followed through it.
+    follow_at: usize,
+    /// Of one that is too long, whether a field has come.
+    too_long: Option<bool>,
 }
 
 /// What header fields say.
@@ -330,12 +341,16 @@ impl Session {
         }
         let ends = head.flags & frame::END_STREAM != 0;
         if head.flags & frame::END_HEADERS != 0 {
-            return self.fields(head.stream, ends, block, calls);
+            let told = self.told(block)?;
+            return self.fields(head.stream, ends, told, calls);
         }
         self.block = Some(Block {
             stream: head.stream,
             ends,
             bytes: block.to_vec(),
+            len: block.len(),
+            follow_at: MAX_BLOCK,
+            too_long: None,
         });
         Ok(())
     }
@@ -354,15 +369,38 @@ impl Session {
             return Err(ErrorCode::Protocol);
         };
         block.bytes.extend_from_slice(payload);
+        block.len += payload.len();
         let last = head.flags & frame::END_HEADERS != 0;
         // A frame that adds nothing could be sent for ever.
-        if block.bytes.len() > MAX_BLOCK || (payload.is_empty() && !last) {
+        if block.len > MAX_FOLLOWED || (payload.is_empty() && !last) {
             return Err(ErrorCode::EnhanceYourCalm);
         }
-        if last {
-            return self.fields(block.stream, block.ends, &block.bytes, calls);
+        if block.bytes.len() > block.follow_at || (last && block.too_long.is_some()) {
+            self.follow(&mut block)?;
         }
-        self.block = Some(block);
+        if !last {
+            self.block = Some(block);
+            return Ok(());
+        }
+        let told = match block.too_long {
+            None => self.told(&block.bytes)?,
+            Some(_) if block.bytes.is_empty() => Told::TooLong,
+            Some(_) => return Err(ErrorCode::Compression),
+        };
+        self.fields(block.stream, block.ends, told, calls)
+    }
+
+    /// Follows the table through what has come of a block that is too long, and keeps no more than the beginning of a field.
+    fn follow(&mut self, block: &mut Block) -> Result<(), ErrorCode> {
+        let fields = block.too_long.get_or_insert(false);
+        let rest = self.decoder.follow(&block.bytes, fields);
+        let rest = rest.map_err(|hpack::Broken| ErrorCode::Compression)?;
+        if rest.len() > MAX_BLOCK {
+            return Err(ErrorCode::EnhanceYourCalm);
+        }
+        // Not with every frame: each may add one byte to what is looked at anew.
+        block.follow_at = rest.len() + FOLLOWED_AT_ONCE;
+        block.bytes = rest.to_vec();
         Ok(())
     }
 
@@ -371,13 +409,9 @@ impl Session {
         &mut self,
         id: u32,
         ends: bool,
-        block: &[u8],
+        told: Told,
         calls: &mut Vec<Call>,
     ) -> Result<(), ErrorCode> {
-        let told = match self.known.get(block, self.decoder.changes()) {
-            Some(call) => Told::Call(call.clone()),
-            None => self.read(block)?,
-        };
         if id <= self.last {
             return self.trailers(id, ends, calls);
         }
@@ -430,6 +464,14 @@ impl Session {
         stream.ended = ends;
         self.streams.add(stream);
         Ok(())
+    }
+
+    /// What a block of header fields says, which may be that of the call before.
+    fn told(&mut self, block: &[u8]) -> Result<Told, ErrorCode> {
+        match self.known.get(block, self.decoder.changes()) {
+            Some(call) => Ok(Told::Call(call.clone())),
+            None => self.read(block),
+        }
     }
 
     /// What a block of header fields says.

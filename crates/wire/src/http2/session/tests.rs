@@ -227,10 +227,7 @@ fn fields_may_come_in_several_frames_with_padding_and_priority() {
     for (after, code) in [
         (ping, ErrorCode::Protocol),
         (nothing, ErrorCode::EnhanceYourCalm),
-        (
-            [&much[..], &much, &much].concat(),
-            ErrorCode::EnhanceYourCalm,
-        ),
+        (much.repeat(300), ErrorCode::EnhanceYourCalm),
     ] {
         let mut other = Session::new(wants, MESSAGE_MAX);
         let bytes = [greeting(), open.clone(), after].concat();
@@ -350,18 +347,81 @@ fn requests_that_break_the_rules_are_reset() {
             "{bad:?}"
         );
     }
+}
+
+/// The frames of a call whose block of fields is cut into frames of `piece` bytes.
+fn long_call(id: u32, block: &[u8], piece: usize) -> Vec<u8> {
+    let mut pieces = block.chunks(piece).peekable();
+    let first = pieces.next().unwrap_or_default();
+    let whole = match pieces.peek() {
+        Some(_) => 0,
+        None => frame::END_HEADERS,
+    };
+    let mut bytes = put(frame::HEADERS, whole, id, first);
+    while let Some(part) = pieces.next() {
+        let flags = match pieces.peek() {
+            Some(_) => 0,
+            None => frame::END_HEADERS,
+        };
+        bytes.extend(put(frame::CONTINUATION, flags, id, part));
+    }
+    bytes.extend(put(frame::DATA, frame::END_STREAM, id, b"x"));
+    bytes
+}
+
+/// Fields of a call with others behind them, the last of which goes into the table.
+fn padded_fields(names: usize, len: usize, kept: &[u8]) -> Vec<u8> {
+    let mut block = fields(PATH);
+    for _ in 0..names {
+        hpack::literal("x", &vec![b'x'; len], &mut block);
+    }
+    block.extend([0x40, 1, b'k', kept.len() as u8]);
+    block.extend(kept);
+    block
+}
+
+#[test]
+fn long_heads_are_taken_and_longer_ones_end_their_call_only() {
+    let newest = |block: &[u8]| [block, &[0x80 | 62]].concat();
+    for piece in [1_000, 16_384] {
+        let mut session = session();
+        let mut path = |id: u32, frames: &[u8]| {
+            let calls = receive(&mut session, frames).expect("the connection goes on");
+            let taken = calls.len();
+            if taken > 0 {
+                session.refuse(id, 14, "overloaded");
+                session.out().clear();
+            }
+            (taken, written(&mut session))
+        };
+        // 16 fields of 15 KiB, which is less than is taken.
+        let long = padded_fields(16, 15 << 10, b"one");
+        assert_eq!(path(1, &long_call(1, &long, piece)).0, 1);
+        // Longer than is taken as fields, but not on the wire: each of them names one of the table.
+        let mut many = padded_fields(0, 0, &[b'v'; 100]);
+        many.extend([0x80 | 62].repeat(3_000));
+        let (taken, out) = path(3, &long_call(3, &many, piece));
+        assert_eq!((taken, out[0]), (0, (frame::HEADERS, WHOLE, 3)));
+        // On the wire as well, in many fields and in few.
+        for (id, names, len) in [(5, 300, 1 << 10), (9, 3, 200 << 10), (13, 3_000, 1_000)] {
+            let longer = padded_fields(names, len, format!("field {id}").as_bytes());
+            let (taken, out) = path(id, &long_call(id, &longer, piece));
+            assert_eq!((taken, out[0]), (0, (frame::HEADERS, WHOLE, id)), "{id}");
+            // What it put into the table is there.
+            let frames = long_call(id + 2, &newest(&fields(PATH)), piece);
+            assert_eq!(path(id + 2, &frames).0, 1, "{id}");
+        }
+    }
     let mut session = session();
-    let large = with(("a", "b"));
-    let mut large = block(&large);
-    hpack::literal("x", &[b'x'; 16_000], &mut large);
-    let frames = put(frame::HEADERS, 0, 1, &large[..8_000]);
-    let rest = put(frame::CONTINUATION, frame::END_HEADERS, 1, &large[8_000..]);
-    receive(&mut session, &[frames, rest].concat()).expect("read");
-    hpack::literal("y", &[b'y'; 4_000], &mut large);
-    let frames = put(frame::HEADERS, 0, 3, &large[..8_000]);
-    let rest = put(frame::CONTINUATION, frame::END_HEADERS, 3, &large[8_000..]);
-    receive(&mut session, &[frames, rest].concat()).expect("refused in words");
-    assert_eq!(written(&mut session)[..1], [(frame::HEADERS, WHOLE, 3)]);
+    let endless = padded_fields(5_000, 1 << 10, b"x");
+    let mut calls = Vec::new();
+    let ended = session.receive(&long_call(1, &endless, 16_384), &mut calls);
+    assert_eq!(ended, Err(Fault(ErrorCode::EnhanceYourCalm)));
+    let one = padded_fields(1, 400 << 10, b"x");
+    let mut session = self::session();
+    let ended = session.receive(&long_call(1, &one, 16_384), &mut calls);
+    assert_eq!(ended, Err(Fault(ErrorCode::EnhanceYourCalm)));
+    assert!(calls.is_empty());
 }
 
 #[test]
