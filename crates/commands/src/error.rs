@@ -187,7 +187,11 @@ catalogue! {
          NOSAVE command.",
     // A client wants to write to a replica.
     ReadOnlyReplica => "READONLY You can't write against a read only replica.",
+    ReadOnlyReplicaForScript => "READONLY Can not run script with write flag on readonly replica",
     // A replica without its master is not to answer.
+    MasterDownForScript =>
+        "MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and 'allow-stale' flag is not set \
+         on the script.",
     MasterDown => "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
     StaleFromScript => "ERR Can not execute the command on a stale replica",
     // A replica without data of its master cannot pass them on.
@@ -207,6 +211,8 @@ catalogue! {
          Writable scripts are blocked. Use 'no-writes' flag for read only scripts.",
     NoReplicas => "NOREPLICAS Not enough good replicas to write.",
     OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+    OutOfMemoryForScript =>
+        "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
     NotAuthenticated => "NOAUTH Authentication required.",
     HelloNotAuthenticated =>
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
@@ -340,6 +346,15 @@ impl CmdError {
     #[cold]
     pub(crate) fn log_failed(reason: &str) -> CmdError {
         CmdError::line(format!("MISCONF Errors writing to the AOF file: {reason}"))
+    }
+
+    /// The same, to who wants to run a script that says that it writes.
+    #[cold]
+    pub fn log_failed_for_script(reason: &str) -> CmdError {
+        CmdError::line(format!(
+            "MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. Writable \
+             scripts are blocked. Use 'no-writes' flag for read only scripts. AOF error: {reason}"
+        ))
     }
 
     /// No command has that name. `words` is the whole call, name included.

@@ -87,6 +87,12 @@ impl Flags {
         Flags(self.0 & other.0)
     }
 
+    /// What `other` does not have.
+    #[must_use]
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
+    }
+
     /// True when every flag of `other` is set.
     #[inline]
     pub const fn contains(self, other: Flags) -> bool {

@@ -97,6 +97,8 @@ pub struct GateView<'a> {
     pub slots: Option<&'a dyn Slots>,
     /// The script that asks may not write.
     pub read_only_script: bool,
+    /// The script that asks has written.
+    pub script_wrote: bool,
     /// Scripts may call what they otherwise may not; only DEBUG allows that.
     pub all_from_scripts: bool,
     /// Memory is above the limit and eviction could not help.
@@ -107,8 +109,12 @@ pub struct GateView<'a> {
     pub lacks_replicas: bool,
     /// What the server may not do because of its part in replication.
     pub restrictions: Restrictions,
+    /// The flags of the call where they are not the row's: what the script says of itself that it runs.
+    pub flags: Option<Flags>,
     /// Of what EXEC would run: the flags of any command, and those of all.
     pub queued: Option<(Flags, Flags)>,
+    /// The client is in a transaction, whose queue takes memory.
+    pub in_transaction: bool,
     /// A script has been running for too long.
     pub busy: Option<Busy>,
 }
@@ -122,12 +128,15 @@ impl GateView<'_> {
             permit: None,
             slots: None,
             read_only_script: false,
+            script_wrote: false,
             all_from_scripts: false,
             out_of_memory: false,
             log_error: None,
             lacks_replicas: false,
             restrictions: Restrictions::NONE,
+            flags: None,
             queued: None,
+            in_transaction: false,
             busy: None,
         }
     }
@@ -144,6 +153,9 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
     }
     if !view.authenticated && !row.flags.contains(Flags::NO_AUTH) {
         return Err(CmdError::NotAuthenticated);
+    }
+    if view.in_transaction && row.flags.contains(Flags::NO_MULTI) {
+        return Err(CmdError::NotInTransaction);
     }
     if view.origin == Origin::Script
         && row.flags.contains(Flags::NOSCRIPT)
@@ -163,35 +175,25 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
     if let Some(slots) = view.slots {
         slots.admit(row, words)?;
     }
-    if view.origin == Origin::Script
-        && view.read_only_script
-        && (row.writes() || row.flags.contains(Flags::MAY_REPLICATE))
-    {
-        return Err(CmdError::WriteFromReadOnlyScript);
+    if view.origin == Origin::Script {
+        return check_called(row, view);
     }
-    if view.out_of_memory
-        && row.flags.contains(Flags::DENYOOM)
-        && matches!(view.origin, Origin::Client | Origin::Script)
-    {
+    let flags = view.flags.unwrap_or(row.flags);
+    if view.out_of_memory && view.origin == Origin::Client && needs_memory(row, flags, view) {
         return Err(CmdError::OutOfMemory);
     }
-    if view.restrictions.contains(Restrictions::UNSAVED)
-        && (writes(row, view) || row.name == "PING")
-        && matches!(view.origin, Origin::Client | Origin::Script)
+    let writes = writes(flags, view);
+    if let Some(error) = unsaved(view)
+        && (writes || row.name == "PING")
+        && view.origin == Origin::Client
     {
-        return Err(CmdError::Unsaved);
+        return Err(error);
     }
-    if let Some(reason) = view.log_error
-        && (writes(row, view) || row.name == "PING")
-        && matches!(view.origin, Origin::Client | Origin::Script)
-    {
-        return Err(CmdError::log_failed(reason));
-    }
-    if view.lacks_replicas && writes(row, view) {
+    if view.lacks_replicas && writes {
         return Err(CmdError::NoReplicas);
     }
     if view.restrictions != Restrictions::NONE {
-        check_role(row, view)?;
+        check_role(flags, view)?;
     }
     if let Some(busy) = view.busy
         && view.origin == Origin::Client
@@ -202,26 +204,74 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
     Ok(())
 }
 
+/// What a script may not call, as it was judged itself before. One that has written is not refused half-way for what is wrong
+/// with the server.
+#[inline]
+fn check_called(row: &Row, view: &GateView<'_>) -> Result<(), CmdError> {
+    if view.read_only_script && row.flags.intersects(Flags::WRITE.or(Flags::MAY_REPLICATE)) {
+        return Err(CmdError::WriteFromReadOnlyScript);
+    }
+    if view.script_wrote {
+        return Ok(());
+    }
+    if row.writes() {
+        if view.restrictions.contains(Restrictions::READ_ONLY) {
+            return Err(CmdError::ReadOnlyReplica);
+        }
+        if let Some(error) = unsaved(view) {
+            return Err(error);
+        }
+        if view.lacks_replicas {
+            return Err(CmdError::NoReplicas);
+        }
+    }
+    if view.out_of_memory && row.flags.contains(Flags::DENYOOM) {
+        return Err(CmdError::OutOfMemory);
+    }
+    Ok(())
+}
+
+/// Whether the command may take memory, or is an EXEC of one that does. Queueing takes some, too.
+fn needs_memory(row: &Row, flags: Flags, view: &GateView<'_>) -> bool {
+    let needs = |flags: Flags| flags.contains(Flags::DENYOOM);
+    needs(flags)
+        || view.queued.is_some_and(|(any, _)| needs(any))
+        || view.in_transaction && !is_for_transactions(row)
+}
+
+/// Commands that are not queued, and that are allowed when memory is short.
+fn is_for_transactions(row: &Row) -> bool {
+    matches!(row.name, "EXEC" | "DISCARD" | "QUIT" | "RESET")
+}
+
 /// Whether the command writes, or is an EXEC of one that does.
-fn writes(row: &Row, view: &GateView<'_>) -> bool {
-    row.writes()
+fn writes(flags: Flags, view: &GateView<'_>) -> bool {
+    flags.contains(Flags::WRITE)
         || view
             .queued
             .is_some_and(|(any, _)| any.contains(Flags::WRITE))
 }
 
+/// What is said to who wants to write while a disk does not take what is written.
+fn unsaved(view: &GateView<'_>) -> Option<CmdError> {
+    if view.restrictions.contains(Restrictions::UNSAVED) {
+        return Some(CmdError::Unsaved);
+    }
+    view.log_error.map(CmdError::log_failed)
+}
+
 /// What a replica may not do: write, answer without its master, use data that are not there yet.
 #[cold]
-fn check_role(row: &Row, view: &GateView<'_>) -> Result<(), CmdError> {
+fn check_role(flags: Flags, view: &GateView<'_>) -> Result<(), CmdError> {
     if view.origin.is_applied() {
         return Ok(());
     }
-    let all = view.queued.map_or(row.flags, |(_, all)| all);
+    let all = view.queued.map_or(flags, |(_, all)| all);
     let is = |restriction| view.restrictions.contains(restriction);
-    if is(Restrictions::READ_ONLY) && writes(row, view) {
+    if is(Restrictions::READ_ONLY) && writes(flags, view) {
         return Err(CmdError::ReadOnlyReplica);
     }
-    let allowed = |flag| row.flags.contains(flag) && all.contains(flag);
+    let allowed = |flag| flags.contains(flag) && all.contains(flag);
     if is(Restrictions::STALE) && !allowed(Flags::STALE) {
         return Err(CmdError::MasterDown);
     }

@@ -2,14 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use tollgate_commands::{CmdError, Flags, Row, gate, gate::Restrictions};
+use tollgate_commands::{CmdError, Flags, Row, Run, gate, gate::Restrictions};
 use tollgate_limiter::Timestamp;
-use tollgate_wire::resp::ReplyBuf;
 
 use crate::access::UserPermit;
 use crate::cluster::{self, OfClient};
 use crate::execute::is_exec;
-use crate::transaction::ends_transaction;
 use crate::{Engine, Node, Plan, Session};
 
 impl Engine {
@@ -46,54 +44,54 @@ impl Engine {
         }
         let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
         let permit = UserPermit::of_client(&self.access, session, now);
+        let log_error = self.log_error();
+        let lacks_replicas = self.lacks_replicas.load(Ordering::Relaxed);
+        let restrictions = self.restrictions();
+        let in_cluster = self.cluster.is_on();
+        // Nobody looks at the flags otherwise.
+        let judges = session.out_of_memory
+            || lacks_replicas
+            || log_error.is_some()
+            || restrictions != Restrictions::NONE
+            || in_cluster;
+        let flags = if judges {
+            self.flags_of(row, args)
+        } else {
+            row.flags
+        };
         let slots = OfClient {
             cluster: &self.cluster,
             session,
+            flags,
         };
-        let log_error = self.log_error();
-        let lacks_replicas = self.lacks_replicas.load(Ordering::Relaxed);
-        let restricts =
-            lacks_replicas || log_error.is_some() || self.restrictions() != Restrictions::NONE;
+        let in_transaction = session.transaction.is_some();
         let view = gate::GateView {
             log_error: log_error.as_deref(),
             authenticated: session.authenticated || self.access.is_open(),
             lacks_replicas,
-            out_of_memory: session.out_of_memory && !self.keeps_limiter(row, args, session.db, now),
-            restrictions: self.restrictions(),
-            queued: (restricts && is_exec(row))
+            out_of_memory: session.out_of_memory
+                && (in_transaction || !self.keeps_limiter(row, args, session.db, now)),
+            restrictions,
+            flags: Some(flags),
+            queued: (judges && is_exec(row))
                 .then(|| session.queued_flags())
                 .flatten(),
+            in_transaction,
             busy: self.scripts.long.busy(),
-            slots: self.cluster.is_on().then_some(&slots as &dyn gate::Slots),
+            slots: in_cluster.then_some(&slots as &dyn gate::Slots),
             permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
             ..gate::GateView::open()
         };
         gate::check(row, args, &view)
     }
 
-    /// Memory is short: queueing takes memory too, and so does running what was queued. True when the command has been
-    /// answered here.
-    #[cold]
-    pub(crate) fn refused_for_memory(
-        &self,
-        row: &'static Row,
-        session: &mut Session,
-        args: &[&[u8]],
-        node: &dyn Node,
-        out: &mut ReplyBuf,
-    ) -> bool {
-        let error = CmdError::OutOfMemory;
-        if session.queued().is_some() && !ends_transaction(row) {
-            session.abort();
-            error.write(out);
-        } else if is_exec(row) && session.queues(Flags::DENYOOM) {
-            self.show(row, session, args, node);
-            self.refuse_exec(session, &error).write(out);
-        } else {
-            return false;
+    /// The flags of a call: those of its row, or what the script says of itself that it runs.
+    #[inline]
+    pub(crate) fn flags_of(&self, row: &Row, args: &[&[u8]]) -> Flags {
+        match row.run {
+            Run::Script(command) => crate::script::flags_of(self, command, args, row.flags),
+            _ => row.flags,
         }
-        self.counters.row(row).rejected();
-        true
     }
 
     /// A command was refused by the gate; gives the error to reply. Those who monitor see an EXEC, whose MULTI they have seen.

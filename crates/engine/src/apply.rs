@@ -197,7 +197,7 @@ impl Applier {
             return self.apply_bracket(engine, command, words, now, node);
         }
         if let Some(open) = &mut self.open {
-            return match open.push(row, words) {
+            return match open.push(row, row.flags, words) {
                 Ok(()) => Ok(Applied::Open),
                 Err(error) => Err(ApplyError::of(words, &error)),
             };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tollgate_commands::gate::Slots;
-use tollgate_commands::{CmdError, Group, Row, routes_of};
+use tollgate_commands::{CmdError, Flags, Group, Row, routes_of};
 use tollgate_keyspace::{DbIndex, SLOTS, Shard, slot_of};
 
 use crate::execute::is_exec;
@@ -134,10 +134,15 @@ impl Cluster {
     }
 
     /// Lets a command pass whose keys have one slot, which is served here.
-    pub(crate) fn admit(&self, row: &Row, words: &[&[u8]]) -> Result<Option<u16>, CmdError> {
+    pub(crate) fn admit(
+        &self,
+        row: &Row,
+        words: &[&[u8]],
+        writes: bool,
+    ) -> Result<Option<u16>, CmdError> {
         let slot = self.slot_in(row, words, None)?;
         if slot.is_some() && !self.is_well() {
-            self.admit_down(row.writes(), row.group == Group::PubSub)?;
+            self.admit_down(writes, row.group == Group::PubSub)?;
         }
         Ok(slot)
     }
@@ -164,21 +169,25 @@ fn place(slot: u16) -> (usize, u64) {
 pub(crate) struct OfClient<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) session: &'a Session,
+    /// The flags of the call.
+    pub(crate) flags: Flags,
 }
 
 impl Slots for OfClient<'_> {
     fn admit(&self, row: &'static Row, words: &[&[u8]]) -> Result<(), CmdError> {
         if !is_exec(row) {
-            return self.cluster.admit(row, words).map(drop);
+            let writes = self.flags.contains(Flags::WRITE);
+            return self.cluster.admit(row, words, writes).map(drop);
         }
         let Some(queued) = &self.session.transaction else {
             return Ok(());
         };
-        let (mut slot, mut writes) = (None, false);
+        let mut slot = None;
         for (row, words) in queued.commands() {
             slot = self.cluster.slot_in(row, &words, slot)?;
-            writes |= row.writes();
         }
+        let any = self.session.queued_flags().map(|(any, _)| any);
+        let writes = any.is_some_and(|any| any.contains(Flags::WRITE));
         if slot.is_some() && !self.cluster.is_well() {
             self.cluster.admit_down(writes, false)?;
         }

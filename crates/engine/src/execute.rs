@@ -96,9 +96,6 @@ impl Engine {
             self.refused(row, session, args, &error, node).write(out);
             return Outcome::Continue;
         }
-        if session.out_of_memory && self.refused_for_memory(row, session, args, node, out) {
-            return Outcome::Continue;
-        }
         if (session.subscriptions > 0 || session.only_listens())
             && answered_for_listener(self, row, session, args, out, node)
         {

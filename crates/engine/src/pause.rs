@@ -204,13 +204,12 @@ impl Engine {
     /// Whether a command may change data.
     pub(crate) fn may_write(&self, row: &Row, session: &Session, args: &[&[u8]]) -> bool {
         let writing = Flags::WRITE.or(Flags::MAY_REPLICATE);
-        match row.run {
-            Run::Transaction(TransactionCommand::Exec) => session.queues(writing),
-            Run::Script(command) => {
-                row.flags.intersects(writing) && !crate::script::writes_nothing(self, command, args)
-            }
-            _ => row.flags.intersects(writing),
-        }
+        let queued = match row.run {
+            Run::Transaction(TransactionCommand::Exec) => session.queued_flags(),
+            _ => None,
+        };
+        self.flags_of(row, args).intersects(writing)
+            || queued.is_some_and(|(any, _)| any.intersects(writing))
     }
 }
 

@@ -25,12 +25,15 @@ const _: fn(&GateView<'_>) = |view| {
         permit: _,
         slots: _,
         read_only_script: _,
+        script_wrote: _,
         all_from_scripts: _,
         out_of_memory: _,
         log_error: _,
         lacks_replicas: _,
         restrictions: _,
+        flags: _,
         queued: _,
+        in_transaction: _,
         busy: _,
     } = view;
 };

@@ -84,21 +84,31 @@ pub(crate) struct Transaction {
     aborted: bool,
     /// Commands that were queued before.
     dropped: usize,
+    /// The flags that any of the calls has, and those that all have, as they were when they were queued; also of those that
+    /// were dropped.
+    flags: Option<(Flags, Flags)>,
 }
 
 impl Transaction {
-    /// Queues a command.
+    /// Queues a command that has these flags.
     ///
     /// # Errors
     ///
     /// There are too many bytes in the queue already.
-    pub(crate) fn push(&mut self, row: &'static Row, args: &[&[u8]]) -> Result<(), CmdError> {
+    pub(crate) fn push(
+        &mut self,
+        row: &'static Row,
+        flags: Flags,
+        args: &[&[u8]],
+    ) -> Result<(), CmdError> {
         let queued = Queued::new(row, args);
         if self.bytes + queued.memory() > QUEUED_BYTES_MAX {
             return Err(CmdError::TransactionTooLarge);
         }
         self.bytes += queued.memory();
         self.queued.push(queued);
+        let (any, all) = self.flags.unwrap_or((flags, flags));
+        self.flags = Some((any.or(flags), all.and(flags)));
         Ok(())
     }
 
@@ -141,30 +151,10 @@ impl Session {
         }
     }
 
-    /// Whether EXEC would run a command that needs memory.
-    pub(crate) fn queues(&self, flags: Flags) -> bool {
-        self.transaction.as_ref().is_some_and(|queue| {
-            queue
-                .queued
-                .iter()
-                .any(|queued| queued.row.flags.intersects(flags))
-        })
-    }
-}
-
-impl Session {
-    /// The flags that any queued command has, and those that all have; `None` when nothing is queued.
+    /// The flags that any call has that was queued, and those that all have; `None` when none was.
     pub(crate) fn queued_flags(&self) -> Option<(Flags, Flags)> {
-        let queued = &self.transaction.as_ref()?.queued;
-        let flags = || queued.iter().map(|queued| queued.row.flags);
-        let any = flags().reduce(Flags::or)?;
-        Some((any, flags().reduce(Flags::and)?))
+        self.transaction.as_ref()?.flags
     }
-}
-
-/// Commands that end a transaction in one way or another: they are allowed when memory is short.
-pub(crate) fn ends_transaction(row: &Row) -> bool {
-    matches!(row.name, "EXEC" | "DISCARD" | "QUIT" | "RESET")
 }
 
 /// Commands that run at once, also in a transaction.
@@ -186,13 +176,9 @@ impl Engine {
         if is_immediate(row) {
             return None;
         }
-        if row.flags.contains(Flags::NO_MULTI) {
-            session.abort();
-            return Some(Err(CmdError::NotInTransaction));
-        }
         let transaction = session.transaction.as_mut()?;
         if !transaction.aborted
-            && let Err(error) = transaction.push(row, args)
+            && let Err(error) = transaction.push(row, self.flags_of(row, args), args)
         {
             session.abort();
             return Some(Err(error));

@@ -3,6 +3,7 @@
 use crate::config::{Key, TABLE, Values};
 use crate::crash;
 use crate::eviction;
+use crate::link;
 use crate::listening;
 use crate::node::acl::read_file;
 use crate::oom_score;
@@ -112,6 +113,12 @@ impl Shared {
         drop(adjusted);
     }
 
+    /// What clients may do depends on the settings, too: to be called when others are in force.
+    pub(crate) fn judge(&self) {
+        link::judge(self);
+        replication::judge(self);
+    }
+
     fn apply_one(&self, key: Key, values: &Values<'_>) {
         let name = key.setting().name;
         if StoreLimits::NAMES.contains(&name) {
@@ -140,18 +147,9 @@ impl Shared {
                 let most = usize::try_from(values.number(key)).unwrap_or(usize::MAX);
                 self.engine.tracking().set_most_keys(most);
             }
-            Key::MinReplicasToWrite | Key::MinReplicasMaxLag => {
-                let [wanted, lag] =
-                    [Key::MinReplicasToWrite, Key::MinReplicasMaxLag].map(|key| values.number(key));
-                replication::judge_replicas(&self.engine, wanted, lag);
-            }
             Key::ReplBacklogSize => {
                 let bytes = usize::try_from(values.number(key)).unwrap_or(usize::MAX);
                 self.engine.keep_backlog(bytes);
-            }
-            Key::ReplicaReadOnly | Key::ReplicaIgnoreMaxmemory | Key::ReplicaServeStaleData => {
-                let is_on = |key| values.get(key) == "yes";
-                self.link.judge_with(&self.engine, &is_on);
             }
             Key::Appendfsync | Key::AofTimestampEnabled => self.aof.configure(self, values),
             Key::Loglevel => self.log.set_level(values.get(key)),
@@ -187,6 +185,7 @@ impl Shared {
                 .map_err(|(key, reason)| format!("{}: {reason}", key.setting().name))?;
             Ok::<_, String>([Key::AclFile, Key::Dir].map(|key| values.get(key).to_owned()))
         })?;
+        self.judge();
         if !path.is_empty() && !users.is_empty() {
             return Err(
                 "users in the configuration file and an ACL file exclude each other: define them in one of both"

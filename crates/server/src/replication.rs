@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_engine::{Engine, Parting, Replica, SyncRequest};
+use tollgate_engine::{Parting, Replica, SyncRequest};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, files, process, threads};
 
@@ -253,17 +253,15 @@ pub(crate) fn tend(shared: &Arc<Shared>, now: Timestamp) {
     judge(shared);
 }
 
-/// Whether there are enough replicas for writes: to be asked once a second, and when one has come or gone.
+/// Whether there are enough replicas for writes: to be asked once a second, when one has come or gone, and when the settings
+/// have changed.
 pub(crate) fn judge(shared: &Shared) {
+    let _judging = shared.hold_judging();
     let (wanted, lag) = (
         seconds(shared, Key::MinReplicasToWrite),
         seconds(shared, Key::MinReplicasMaxLag),
     );
-    judge_replicas(&shared.engine, wanted, lag);
-}
-
-/// The same by settings that are about to be in force.
-pub(crate) fn judge_replicas(engine: &Engine, wanted: i64, lag: i64) {
+    let engine = &shared.engine;
     let lacking = !engine.is_replica()
         && wanted > 0
         && lag > 0

@@ -23,7 +23,7 @@ use crate::workers::{WORKERS_MAX, Workers};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tollgate_engine::{Engine, EngineConfig, Handle, REDIS_VERSION};
 use tollgate_limiter::Timestamp;
 use tollgate_net::process::SmallPages;
@@ -139,6 +139,7 @@ impl Server {
             loading: Loading::default(),
             failover: Failover::default(),
             link: Link::default(),
+            judging: Mutex::default(),
             ending: Ending::default(),
             oom_score: OomScore::default(),
             aof: Aof::new(),

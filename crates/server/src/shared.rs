@@ -15,7 +15,7 @@ use crate::oom_score::OomScore;
 use crate::snapshot::SnapshotState;
 use crate::workers::Workers;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tollgate_engine::{Engine, JournalFacts};
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
@@ -37,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) failover: Failover,
     /// To the master, if there is one.
     pub(crate) link: Link,
+    pub(crate) judging: Mutex<()>,
     pub(crate) ending: Ending,
     pub(crate) oom_score: OomScore,
     pub(crate) aof: Aof,
@@ -70,6 +71,12 @@ impl Shared {
     /// The time.
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_nanos(Clock::now())
+    }
+
+    /// Held by who judges what clients may do: one that has looked at older settings, or at an older state of the link, must
+    /// not have the last word. Locked before both.
+    pub(crate) fn hold_judging(&self) -> MutexGuard<'_, ()> {
+        self.judging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a snapshot is being taken, for whatever it is.

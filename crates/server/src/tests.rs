@@ -3,8 +3,8 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollgate_engine::{Engine, EngineConfig};
@@ -93,6 +93,7 @@ impl InProcess {
             loading: crate::loading::Loading::default(),
             failover: crate::failover::Failover::default(),
             link: crate::link::Link::default(),
+            judging: Mutex::default(),
             ending: crate::ending::Ending::default(),
             oom_score: Default::default(),
             // What may be long runs at once.

@@ -311,7 +311,8 @@ impl Run<'_> {
                 false => self.engine.restrictions(),
             },
             all_from_scripts: self.engine.all_from_scripts.load(Ordering::Relaxed),
-            out_of_memory: self.out_of_memory && !self.wrote,
+            out_of_memory: self.out_of_memory,
+            script_wrote: self.wrote,
             ..gate::GateView::open()
         };
         if let Err(error) = gate::check(row, args, &view) {
@@ -332,7 +333,7 @@ impl Run<'_> {
             return Ok(());
         }
         let slot = cluster
-            .admit(row, args)
+            .admit(row, args, row.writes())
             .map_err(|error| error_in_script(&error))?;
         let (Some(slot), false) = (slot, self.crosses_slots) else {
             return Ok(());

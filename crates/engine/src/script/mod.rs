@@ -38,7 +38,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 use tollgate_commands::gate::{Busy, Restrictions};
-use tollgate_commands::{CmdError, FunctionCommand, Reply, ScriptCommand};
+use tollgate_commands::{CmdError, Flags, FunctionCommand, Reply, ScriptCommand};
 use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
@@ -442,20 +442,31 @@ pub(crate) fn may_be_long(engine: &Engine, command: ScriptCommand, words: &[&[u8
     }
 }
 
-/// Whether the script or function that a command runs says that it does not write.
-pub(crate) fn writes_nothing(engine: &Engine, command: ScriptCommand, words: &[&[u8]]) -> bool {
-    let flags = match command {
-        ScriptCommand::Eval => shebang::parse(words[1]).ok().map(|header| header.flags),
-        ScriptCommand::EvalSha => hex(words[1])
+/// The flags of a call that has those of its `row`: what its script or function says of itself takes their place where it
+/// says anything. What is not known fails when it runs.
+pub(crate) fn flags_of(
+    engine: &Engine,
+    command: ScriptCommand,
+    words: &[&[u8]],
+    row: Flags,
+) -> Flags {
+    // The call may be of any number of words yet.
+    let Some(&what) = words.get(1) else {
+        return row;
+    };
+    let said = match command {
+        ScriptCommand::Eval | ScriptCommand::EvalRo => {
+            shebang::parse(what).ok().map(|header| header.flags)
+        }
+        ScriptCommand::EvalSha | ScriptCommand::EvalShaRo => hex(what)
             .and_then(|sha| look_at(engine, &sha))
             .map(|compiled| compiled.flags),
-        ScriptCommand::Fcall => engine
-            .functions
-            .find(words[1])
-            .map(|found| found.info().flags),
+        ScriptCommand::Fcall | ScriptCommand::FcallRo => {
+            (engine.functions.find(what)).map(|found| found.info().flags)
+        }
         _ => None,
     };
-    flags.is_some_and(|flags| flags.contains(ScriptFlags::NO_WRITES))
+    said.map_or(row, |said| said.in_place_of(row))
 }
 
 impl Run<'_> {
@@ -577,37 +588,45 @@ fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result
     if engine.scripts.stopping() {
         return Err(CmdError::err("The server is shutting down"));
     }
+    if flags.contains(ScriptFlags::NO_CLUSTER) && engine.cluster.is_on() {
+        return Err(CmdError::ScriptNotOnCluster);
+    }
     let restrictions = match call.applied {
         true => Restrictions::NONE,
         false => engine.restrictions(),
     };
-    if flags.contains(ScriptFlags::NO_CLUSTER) && engine.cluster.is_on() {
-        return Err(CmdError::ScriptNotOnCluster);
+    let is_stale = restrictions.contains(Restrictions::STALE);
+    if flags.contains(ScriptFlags::COMPATIBLE) {
+        return match is_stale {
+            true => Err(CmdError::MasterDown),
+            false => Ok(()),
+        };
     }
-    let may_write =
-        !flags.contains(ScriptFlags::NO_WRITES) && !flags.contains(ScriptFlags::COMPATIBLE);
-    if may_write && restrictions.contains(Restrictions::READ_ONLY) {
-        return Err(CmdError::ReadOnlyReplica);
+    if is_stale && !flags.contains(ScriptFlags::ALLOW_STALE) {
+        return Err(CmdError::MasterDownForScript);
     }
-    if restrictions.contains(Restrictions::STALE) && !flags.contains(ScriptFlags::ALLOW_STALE) {
-        return Err(CmdError::MasterDown);
-    }
-    if !may_write {
+    if flags.contains(ScriptFlags::NO_WRITES) {
         return Ok(());
+    }
+    if restrictions.contains(Restrictions::READ_ONLY) {
+        return Err(CmdError::ReadOnlyReplicaForScript);
     }
     if restrictions.contains(Restrictions::UNSAVED) {
         return Err(CmdError::UnsavedScript);
+    }
+    if let Some(reason) = engine.log_error().filter(|_| !call.applied) {
+        return Err(CmdError::log_failed_for_script(&reason));
     }
     if call.read_only {
         return Err(CmdError::err(
             "Can not execute a script with write flag using *_ro command.",
         ));
     }
-    if call.out_of_memory && !flags.contains(ScriptFlags::ALLOW_OOM) {
-        return Err(CmdError::OutOfMemory);
-    }
     if !call.applied && engine.lacks_replicas.load(Ordering::Relaxed) {
         return Err(CmdError::NoReplicas);
+    }
+    if call.out_of_memory && !flags.contains(ScriptFlags::ALLOW_OOM) {
+        return Err(CmdError::OutOfMemoryForScript);
     }
     Ok(())
 }

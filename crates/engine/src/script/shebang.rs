@@ -1,6 +1,6 @@
 //! The first line of a script: `#!lua flags=no-writes,allow-stale`.
 
-use tollgate_commands::CmdError;
+use tollgate_commands::{CmdError, Flags};
 use tollgate_wire::resp::split_line;
 
 /// What a script or function says of itself.
@@ -34,6 +34,24 @@ impl ScriptFlags {
     /// Whether its keys may be of several slots of a cluster.
     pub(in crate::script) const fn crosses_slots(self) -> bool {
         self.0 & (ScriptFlags::COMPATIBLE.0 | ScriptFlags::ALLOW_CROSS_SLOT_KEYS.0) != 0
+    }
+
+    /// The flags of a call that has those of `row` where the script says nothing.
+    pub(in crate::script) fn in_place_of(self, row: Flags) -> Flags {
+        if self.contains(ScriptFlags::COMPATIBLE) {
+            return row;
+        }
+        let judged = Flags::STALE
+            .or(Flags::DENYOOM)
+            .or(Flags::WRITE)
+            .or(Flags::MAY_REPLICATE);
+        let when = |holds: bool, flag: Flags| if holds { flag } else { Flags::NONE };
+        let writes = !self.contains(ScriptFlags::NO_WRITES);
+        let takes_memory = writes && !self.contains(ScriptFlags::ALLOW_OOM);
+        row.without(judged)
+            .or(when(writes, Flags::WRITE))
+            .or(when(takes_memory, Flags::DENYOOM))
+            .or(when(self.contains(ScriptFlags::ALLOW_STALE), Flags::STALE))
     }
 
     /// The flag of that name, as scripts write it.

@@ -19,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tollgate_commands::gate::Restrictions;
-use tollgate_engine::{Engine, Following, HistoryPlace};
+use tollgate_engine::{Following, HistoryPlace};
 use tollgate_net::outbound::{Closer, Outbound, Route};
 use tollgate_net::{Clock, ConnRef, process, threads};
 
@@ -216,34 +216,6 @@ impl Link {
         }
     }
 
-    /// What clients may do; `is_on` knows the settings.
-    pub(crate) fn judge_with(&self, engine: &Engine, is_on: &dyn Fn(Key) -> bool) {
-        // The settings first: they are not asked for while the link is locked.
-        let [read_only, keeps_all, serves_stale] = [
-            Key::ReplicaReadOnly,
-            Key::ReplicaIgnoreMaxmemory,
-            Key::ReplicaServeStaleData,
-        ]
-        .map(is_on);
-        let state = self.lock();
-        let mut wanted = Restrictions::NONE;
-        if state.facts.master.is_some() {
-            if read_only {
-                wanted = wanted.or(Restrictions::READ_ONLY);
-            }
-            if keeps_all {
-                wanted = wanted.or(Restrictions::KEEPS_ALL);
-            }
-            if state.facts.stage != Stage::Connected && !serves_stale {
-                wanted = wanted.or(Restrictions::STALE);
-            }
-        }
-        engine.restrict(wanted);
-        drop(state);
-        // It may have to wait for shards.
-        engine.follow_restrictions();
-    }
-
     /// Whether nobody is connected to yet.
     pub(crate) fn hold(&self, held: bool) {
         self.lock().held = held;
@@ -321,8 +293,29 @@ impl State {
 
 /// What clients may do depends on the role, the link and the settings.
 pub(crate) fn judge(shared: &Shared) {
+    let judging = shared.hold_judging();
     let is_on = |key| &*shared.settings.get(key) == "yes";
-    shared.link.judge_with(&shared.engine, &is_on);
+    let mut wanted = Restrictions::NONE;
+    if is_on(Key::ReplicaReadOnly) {
+        wanted = wanted.or(Restrictions::READ_ONLY);
+    }
+    if is_on(Key::ReplicaIgnoreMaxmemory) {
+        wanted = wanted.or(Restrictions::KEEPS_ALL);
+    }
+    let serves_stale = is_on(Key::ReplicaServeStaleData);
+    {
+        let state = shared.link.lock();
+        if state.facts.stage != Stage::Connected && !serves_stale {
+            wanted = wanted.or(Restrictions::STALE);
+        }
+        if state.facts.master.is_none() {
+            wanted = Restrictions::NONE;
+        }
+    }
+    shared.engine.restrict(wanted);
+    drop(judging);
+    // It may have to wait for shards.
+    shared.engine.follow_restrictions();
 }
 
 fn run(shared: &Arc<Shared>) {

@@ -36,6 +36,7 @@ pub(super) fn set(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply,
     let kept = |settings: &Live| settings.is_set(Key::AppendOnly);
     let before = kept(&shared.settings);
     shared.settings.set(&pairs, protected, apply)?;
+    shared.judge();
     shared.settings.configure(&shared.engine);
     // A limit that is new counts what is there beside the data from the next command on.
     shared.audit_memory();

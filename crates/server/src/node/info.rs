@@ -184,10 +184,8 @@ fn listeners(text: &mut Text, shared: &Shared) {
 fn clients(text: &mut Text, shared: &Shared, _: i64) {
     let clients = shared.clients.all();
     let replicas = clients.iter().filter(|client| client.is_replica()).count();
-    text.line(
-        "connected_clients",
-        shared.clients.count().saturating_sub(replicas),
-    );
+    // Who is being killed is gone for everybody.
+    text.line("connected_clients", clients.len() - replicas);
     text.line("cluster_connections", 0);
     text.line("maxclients", shared.settings.max_clients());
     text.line(

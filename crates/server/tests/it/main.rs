@@ -37,6 +37,7 @@ mod replication_stream;
 mod restart;
 mod rows;
 mod saving;
+mod script_flags;
 mod scripts;
 mod sentinel;
 mod settings;
