@@ -117,12 +117,19 @@ impl Name<'_> {
         found.flatten()
     }
 
-    /// The entry as the group has it now: pending for somebody, or for nobody any more.
-    fn record_entry<H: Cells + ?Sized>(self, done: &Done<'_>, held: &mut H, id: StreamId) {
+    /// The entry as the group has it now: pending for somebody, or for nobody any more. `read`: the group has just read up to
+    /// it; who applies this goes on there from where it was, entry by entry.
+    fn record_entry<H: Cells + ?Sized>(
+        self,
+        done: &Done<'_>,
+        held: &mut H,
+        id: StreamId,
+        read: bool,
+    ) {
         let found = self.look(done, held, |group| {
             let pending = group.pending(id).copied()?;
             let consumer = group.name_of(pending.consumer).to_vec();
-            Some((consumer, pending, group.last_id))
+            Some((consumer, pending, if read { id } else { group.last_id }))
         });
         let id = id.to_string();
         let Some((consumer, pending, last)) = found.flatten() else {
@@ -196,7 +203,7 @@ fn claimed(entries: &Value) -> Vec<StreamId> {
     ids(&Value::Array(entries.collect()))
 }
 
-/// XREADGROUP: what was delivered, entry by entry, and how far the group has read.
+/// XREADGROUP: what was delivered, entry by entry; with NOACK how far the group has read.
 pub(super) fn record_xreadgroup<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H, reply: &[Value]) {
     let args = done.call.args;
     let Some(streams) = args.iter().position(|word| is_one_of(word, &[b"STREAMS"])) else {
@@ -251,10 +258,12 @@ pub(super) fn record_xreadgroup<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H
             continue;
         }
         for id in pending {
-            name.record_entry(done, held, id);
+            name.record_entry(done, held, id, true);
         }
-        // The entries tell where it stands, and not how many it has read.
-        name.record_place(done, held);
+        if no_ack {
+            // No entries tell where it stands.
+            name.record_place(done, held);
+        }
     }
 }
 
@@ -267,7 +276,7 @@ pub(super) fn record_xclaim<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H) {
     };
     let named = args[5..].iter().map_while(|word| StreamId::parse(word, 0));
     for id in named {
-        name.record_entry(done, held, id);
+        name.record_entry(done, held, id, false);
     }
     if args[5..].iter().any(|word| is_one_of(word, &[b"LASTID"])) {
         name.record_place(done, held);
@@ -283,7 +292,7 @@ pub(super) fn record_xautoclaim<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H
     };
     for entries in reply.iter().skip(1) {
         for id in ids(entries) {
-            name.record_entry(done, held, id);
+            name.record_entry(done, held, id, false);
         }
     }
     if name.has_new_consumer(done) && reply.get(1).is_none_or(|it| ids(it).is_empty()) {

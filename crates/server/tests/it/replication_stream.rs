@@ -1,6 +1,8 @@
 //! What a replica is sent, command by command: the same as redis-server sends for the same commands.
 
-use crate::harness::{Local, eventually, info};
+use crate::aof::Folder;
+use crate::harness::{Local, eventually, info, raw};
+use crate::replication::{attach, wait_for_link};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use tollgate_testkit::{Client, PATIENCE, Server, peers};
@@ -175,7 +177,7 @@ impl Bench {
 }
 
 /// One case in each paragraph. Not among them is what is sent in another form that does the same: LTRIM that trims nothing,
-/// GEOADD (ZADD), SORT with STORE (RESTORE), XCLAIM with LASTID (XGROUP SETID after it), and XAUTOCLAIM of entries that are
+/// GEOADD (ZADD), SORT with STORE (RESTORE), XCLAIM of a client with LASTID (XGROUP SETID after it), and XAUTOCLAIM of entries that are
 /// gone (XACK). Whether these come out the same is seen on a real replica.
 const CASES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -188,23 +190,6 @@ fn in_any_order(mut sent: Vec<String>) -> Vec<String> {
         removals.sort_unstable();
     }
     sent
-}
-
-/// Without how far a group has read, behind what was delivered to it: 7.0 leaves that out, so that replicas do not know it.
-fn without_places(sent: Vec<String>) -> Vec<String> {
-    let mut left: Vec<String> = Vec::new();
-    for line in sent {
-        let delivered = left.last().is_some_and(|last| last.starts_with("xclaim "));
-        if delivered && line.starts_with("xgroup setid ") {
-            continue;
-        }
-        let begins = left.len().checked_sub(2).filter(|&at| left[at] == "multi");
-        match begins {
-            Some(at) if delivered && line == "exec" => drop(left.remove(at)),
-            _ => left.push(line),
-        }
-    }
-    left
 }
 
 fn check(threads: &str, shards: &str) {
@@ -221,7 +206,7 @@ fn check(threads: &str, shards: &str) {
     let mut wrong = Vec::new();
     let cases = std::fs::read_to_string(CASES).unwrap();
     for (number, case) in cases.split("\n\n").enumerate() {
-        let sent = without_places(in_any_order(ours.run(number, case)));
+        let sent = in_any_order(ours.run(number, case));
         let expected = in_any_order(theirs.run(number, case));
         if sent != expected {
             wrong.push(format!("{case}\n  sent {sent:#?}\n  not {expected:#?}"));
@@ -345,4 +330,47 @@ fn replicas_are_sent_what_becomes_of_fields_that_expire() {
     for (number, (case, expected)) in FIELD_CASES.iter().enumerate() {
         assert_eq!(bench.run(number, case), *expected, "{case}");
     }
+}
+
+/// How much a group has read is what its deliveries come to, though none of them says it.
+#[test]
+fn who_follows_counts_what_groups_have_read() {
+    let folder = Folder::new();
+    let master = Local::start(&[
+        ("enable-debug-command", "yes"),
+        ("appendonly", "yes"),
+        ("dir", folder.path()),
+    ]);
+    let replica = Local::start(&[]);
+    let (mut there, mut here) = (master.connect(), replica.connect());
+    attach(&mut here, master.addr);
+    wait_for_link(&mut here);
+    for line in [
+        "XADD s 1-1 a 1",
+        "XADD s 2-1 a 1",
+        "XADD s 3-1 a 1",
+        "XADD s 4-1 a 1",
+        "XADD s 5-1 a 1",
+        "XADD s 6-1 a 1",
+        "XGROUP CREATE s first 0",
+        "XGROUP CREATE s second 0",
+        "XGROUP CREATE s third 2-1",
+        "XGROUP CREATE s fourth 0",
+        "XREADGROUP GROUP first me COUNT 3 STREAMS s >",
+        "XREADGROUP GROUP second me NOACK COUNT 2 STREAMS s >",
+        "XREADGROUP GROUP third me COUNT 1 STREAMS s >",
+        "XDEL s 4-1",
+        "XREADGROUP GROUP first me COUNT 1 STREAMS s >",
+        "XREADGROUP GROUP second me COUNT 3 STREAMS s >",
+        "XREADGROUP GROUP third me STREAMS s >",
+        "XCLAIM s fourth me 0 1-1 FORCE LASTID 3-1",
+    ] {
+        raw(&mut there, line);
+    }
+    assert_eq!(raw(&mut there, "WAIT 1 60000"), ":1\r\n");
+    let told = raw(&mut there, "XINFO GROUPS s");
+    assert!(told.contains("entries-read\r\n:6\r\n"), "{told}");
+    assert_eq!(raw(&mut here, "XINFO GROUPS s"), told);
+    assert_eq!(raw(&mut there, "DEBUG LOADAOF"), "+OK\r\n");
+    assert_eq!(raw(&mut there, "XINFO GROUPS s"), told);
 }

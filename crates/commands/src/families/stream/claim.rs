@@ -102,12 +102,17 @@ pub(super) fn xclaim(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
     let (name, consumer) = (args.next()?, args.next()?);
     let no_group = || ids::no_group(key.bytes(), name, "");
     cx.look(key, |_| ()).ok_or_else(no_group)?;
+    let applied = cx.origin.is_applied();
     let claimed = cx.change::<Stream, _>(key, Create::No, |change| {
         let now = change.now_ms;
         let (log, groups) = change.value.parts_mut();
         let mut group = groups.get_mut(name).ok_or_else(no_group)?;
         let (claim, ids, last_id) = options(&mut args, now)?;
         let mut changes = u64::from(last_id > group.last_id);
+        if applied {
+            // It stands for an XREADGROUP, which counts what the group has read.
+            group.advance(log, last_id);
+        }
         group.last_id = group.last_id.max(last_id);
         let mut claimer = Claimer::new(consumer);
         let place = change.out.defer_array();
