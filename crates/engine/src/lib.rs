@@ -69,7 +69,7 @@ pub use ledgers::AnyCheck;
 pub use migrate::Parcel;
 pub use monitor::Monitors;
 pub use notify::Notify;
-pub use observe::{LatencySample, LatencySeries, Observer, SlowEntry};
+pub use observe::{CommandLog, LatencySample, LatencySeries, LogKind, LoggedCommand, Observer};
 pub use overview::{Overview, TtlSample};
 pub use pause::{Pause, Paused, PausedBy};
 pub use plan::Plan;

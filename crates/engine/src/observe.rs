@@ -1,45 +1,39 @@
-//! What took long: the slow log, and the latency of events over time.
+//! What took long or was large: the logs of commands, and the latency of events over time.
 //!
 //! Reading the clock twice costs as much as half a short command, so commands of constant cost, and those that cost what
 //! they are given and are given little, are looked at only when the thresholds ask for times that they can reach; all
 //! others always.
 
+mod command_log;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollgate_commands::{Flags, Row};
 use tollgate_limiter::Timestamp;
 
-use crate::Session;
-use crate::monitor::is_secret_of_migrate;
+use crate::{Engine, Session};
 
-/// Words of a command that an entry keeps; the last one tells how many more there were.
-const WORDS: usize = 32;
-/// Bytes of a word that an entry keeps.
-const WORD_LEN: usize = 128;
+pub use command_log::{CommandLog, LoggedCommand};
+
 /// Below this threshold, in nanoseconds, short commands are timed as well.
 const SHORT: i64 = 1_000_000;
-/// What Redis shows as the address of a script, whose commands come from no connection.
-const NO_ADDRESS: &[u8] = b"?:0";
 /// Samples kept for each event.
 const SAMPLES: usize = 160;
 
-/// A command that took long.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SlowEntry {
-    /// Counted from 0 since the start.
-    pub id: u64,
-    /// Unix seconds.
-    pub at_secs: i64,
-    /// How long it took, microseconds.
-    pub usec: i64,
-    /// Its words, as far as they are kept.
-    pub words: Vec<Box<[u8]>>,
-    /// The client's address.
-    pub address: Box<[u8]>,
-    /// The client's name.
-    pub name: Box<[u8]>,
+/// Bytes from which a request or a reply is large, unless set otherwise.
+const LARGE: i64 = 1 << 20;
+
+/// A log of commands (COMMANDLOG of Valkey; `Slow` is the slow log of Redis).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogKind {
+    /// Commands that took long; values are microseconds.
+    Slow,
+    /// Large requests; values are bytes.
+    LargeRequest,
+    /// Requests with large replies; values are bytes.
+    LargeReply,
 }
 
 /// The longest time of an event within a second.
@@ -76,47 +70,58 @@ impl LatencySeries {
     }
 }
 
-#[derive(Debug, Default)]
-struct SlowLog {
-    entries: VecDeque<SlowEntry>,
-    next_id: u64,
-}
-
-/// The slow log and the latency of events.
+/// The logs of commands and the latency of events.
 #[derive(Debug)]
 pub struct Observer {
+    /// One for each [`LogKind`].
+    logs: [CommandLog; 3],
     /// Nanoseconds from which a command is slow; `i64::MAX` for never.
     slow_after: AtomicI64,
+    /// Bytes from which a request or its reply may be large.
+    large_from: AtomicI64,
     /// Nanoseconds from which the latency of an event is kept; `i64::MAX` for never.
     latency_after: AtomicI64,
     /// Short commands are timed too.
     times_all: AtomicBool,
-    slow_len: AtomicUsize,
-    slow: Mutex<SlowLog>,
     latency: Mutex<BTreeMap<&'static str, LatencySeries>>,
 }
 
 impl Observer {
     pub(crate) fn new() -> Observer {
         Observer {
+            logs: [
+                CommandLog::new(10_000),
+                CommandLog::new(LARGE),
+                CommandLog::new(LARGE),
+            ],
             slow_after: AtomicI64::new(10_000_000),
+            large_from: AtomicI64::new(LARGE),
             latency_after: AtomicI64::new(i64::MAX),
             times_all: AtomicBool::new(false),
-            slow_len: AtomicUsize::new(128),
-            slow: Mutex::default(),
             latency: Mutex::default(),
         }
     }
 
-    /// Microseconds from which a command is slow (`slowlog-log-slower-than`); negative for never.
-    pub fn set_slow_after(&self, micros: i64) {
-        let nanos = if micros < 0 {
-            i64::MAX
-        } else {
-            micros.saturating_mul(1_000)
-        };
-        self.slow_after.store(nanos, Ordering::Relaxed);
-        self.judge();
+    /// One of the logs.
+    pub fn log(&self, kind: LogKind) -> &CommandLog {
+        &self.logs[kind as usize]
+    }
+
+    /// Sets the value, as that of an entry, from which a command is in a log; negative for never.
+    pub fn set_log_from(&self, kind: LogKind, from: i64) {
+        self.log(kind).set_from(from);
+        match kind {
+            LogKind::Slow => {
+                let nanos = self.log(kind).from().saturating_mul(1_000);
+                self.slow_after.store(nanos, Ordering::Relaxed);
+                self.judge();
+            }
+            LogKind::LargeRequest | LogKind::LargeReply => {
+                let request = self.log(LogKind::LargeRequest).from();
+                let from = request.min(self.log(LogKind::LargeReply).from());
+                self.large_from.store(from, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Milliseconds from which the latency of an event is kept (`latency-monitor-threshold`); 0 for never.
@@ -138,12 +143,6 @@ impl Observer {
     fn threshold(&self) -> i64 {
         let slow = self.slow_after.load(Ordering::Relaxed);
         slow.min(self.latency_after.load(Ordering::Relaxed))
-    }
-
-    /// Sets how many slow commands are remembered (`slowlog-max-len`).
-    pub fn set_slow_len(&self, most: usize) {
-        self.slow_len.store(most, Ordering::Relaxed);
-        lock(&self.slow).entries.truncate(most);
     }
 
     /// Whether the time of a call of so many words is asked for.
@@ -185,25 +184,42 @@ impl Observer {
             self.event_took(event, nanos / 1_000_000, now);
         }
         // What EXEC runs is there by itself.
-        if nanos < self.slow_after.load(Ordering::Relaxed) || row.name == "EXEC" {
+        if nanos < self.slow_after.load(Ordering::Relaxed)
+            || row.flags.contains(Flags::SKIP_SLOWLOG)
+        {
             return;
         }
-        let address = match session {
-            Some(session) => session.client.as_ref().map(|client| client.address()),
-            None => Some(NO_ADDRESS.to_vec()),
-        };
-        let mut log = lock(&self.slow);
-        let entry = SlowEntry {
-            id: log.next_id,
-            at_secs: now.secs(),
-            usec: nanos / 1_000,
-            words: kept_words(row, words),
-            address: address.unwrap_or_default().into(),
-            name: session.map_or_else(Box::default, |session| session.name.clone()),
-        };
-        log.next_id += 1;
-        log.entries.push_front(entry);
-        log.entries.truncate(self.slow_len.load(Ordering::Relaxed));
+        let slow = self.log(LogKind::Slow);
+        slow.add(row, session, words, nanos / 1_000, now);
+    }
+
+    /// Whether a command of so many bytes, or its reply of so many, may belong into a log.
+    #[inline]
+    fn may_be_large(&self, request: usize, reply: usize) -> bool {
+        request.max(reply) as i64 >= self.large_from.load(Ordering::Relaxed)
+    }
+
+    /// Remembers a command of a connection if it or its reply is large.
+    fn exchanged(
+        &self,
+        row: &'static Row,
+        session: &Session,
+        words: &[&[u8]],
+        (request, reply): (usize, usize),
+        now: Timestamp,
+    ) {
+        if row.flags.contains(Flags::SKIP_SLOWLOG) {
+            return;
+        }
+        for (kind, bytes) in [
+            (LogKind::LargeRequest, request),
+            (LogKind::LargeReply, reply),
+        ] {
+            let log = self.log(kind);
+            if bytes as i64 >= log.from() {
+                log.add(row, Some(session), words, bytes as i64, now);
+            }
+        }
     }
 
     /// Something beside commands took `nanos`; it is kept if that is long enough.
@@ -221,26 +237,6 @@ impl Observer {
             millis,
         };
         lock(&self.latency).entry(event).or_default().add(sample);
-    }
-
-    /// The newest slow commands, newest first.
-    pub fn slow(&self, most: usize) -> Vec<SlowEntry> {
-        lock(&self.slow)
-            .entries
-            .iter()
-            .take(most)
-            .cloned()
-            .collect()
-    }
-
-    /// Slow commands remembered.
-    pub fn slow_count(&self) -> usize {
-        lock(&self.slow).entries.len()
-    }
-
-    /// Forgets the slow commands.
-    pub fn reset_slow(&self) {
-        lock(&self.slow).entries.clear();
     }
 
     /// Events with their times, by name.
@@ -261,91 +257,43 @@ impl Observer {
     }
 }
 
+impl Engine {
+    /// Remembers a command that a connection has run if it or its reply is large; in bytes, as they are sent.
+    #[inline]
+    pub fn exchanged(
+        &self,
+        session: &Session,
+        words: &[&[u8]],
+        (request, reply): (usize, usize),
+        now: Timestamp,
+    ) {
+        if self.observer.may_be_large(request, reply) {
+            self.remember_exchange(session, words, (request, reply), now);
+        }
+    }
+
+    #[cold]
+    fn remember_exchange(
+        &self,
+        session: &Session,
+        words: &[&[u8]],
+        sizes: (usize, usize),
+        now: Timestamp,
+    ) {
+        if let Some(row) = self.find(words) {
+            self.observer.exchanged(row, session, words, sizes, now);
+        }
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Entries are added whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The words as an entry keeps them; those that may be passwords are blanked out.
-fn kept_words(row: &Row, words: &[&[u8]]) -> Vec<Box<[u8]>> {
-    let more = words.len().saturating_sub(WORDS);
-    let whole = if more > 0 { WORDS - 1 } else { words.len() };
-    let mut kept: Vec<Box<[u8]>> = words[..whole]
-        .iter()
-        .enumerate()
-        .map(|(at, word)| match is_hidden(row, words, at) {
-            true => (*b"(redacted)").into(),
-            false => kept_word(word),
-        })
-        .collect();
-    if more > 0 {
-        let text = format!("... ({} more arguments)", more + 1);
-        kept.push(text.into_bytes().into());
-    }
-    kept
-}
-
-fn kept_word(word: &[u8]) -> Box<[u8]> {
-    if word.len() <= WORD_LEN {
-        return word.into();
-    }
-    let tail = format!("... ({} more bytes)", word.len() - WORD_LEN);
-    [&word[..WORD_LEN], tail.as_bytes()].concat().into()
-}
-
-/// Whether a word may be a password.
-fn is_hidden(row: &Row, words: &[&[u8]], at: usize) -> bool {
-    const SECRET: [&[u8]; 3] = [b"requirepass", b"masterauth", b"masteruser"];
-    match row.name {
-        "ACL|SETUSER" => at >= 2,
-        "AUTH" => at >= 1,
-        "MIGRATE" => is_secret_of_migrate(words, at),
-        "HELLO" => {
-            let behind = |back: usize| at > back && words[at - back].eq_ignore_ascii_case(b"AUTH");
-            behind(1) || behind(2)
-        }
-        "CONFIG|SET" => {
-            let named = |name: &[u8]| words[at - 1].eq_ignore_ascii_case(name);
-            at >= 3 && at % 2 == 1 && SECRET.into_iter().any(named)
-        }
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_commands::resolve;
-
-    fn kept(line: &str) -> Vec<String> {
-        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        let row = resolve(&words).expect("a command");
-        let text = |word: Box<[u8]>| String::from_utf8_lossy(&word).into_owned();
-        kept_words(row, &words).into_iter().map(text).collect()
-    }
-
-    #[test]
-    fn many_and_long_words_are_trimmed() {
-        let many = format!("mget{}", " k".repeat(40));
-        let kept_many = kept(&many);
-        assert_eq!(kept_many.len(), WORDS);
-        assert_eq!(kept_many[WORDS - 1], "... (10 more arguments)");
-        let long = format!("echo {}", "x".repeat(200));
-        let expected = format!("{}... (72 more bytes)", "x".repeat(128));
-        assert_eq!(kept(&long)[1], expected);
-    }
-
-    #[test]
-    fn passwords_are_blanked_out() {
-        assert_eq!(
-            kept("acl setuser bob >secret"),
-            ["acl", "setuser", "(redacted)", "(redacted)"]
-        );
-        assert_eq!(
-            kept("config set timeout 1 requirepass x"),
-            ["config", "set", "timeout", "1", "requirepass", "(redacted)"]
-        );
-    }
 
     #[test]
     fn samples_of_a_second_are_one() {

@@ -10,7 +10,7 @@ use tollgate_commands::{
 };
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
-use tollgate_wire::resp::{Protocol, ReplyBuf};
+use tollgate_wire::resp::{Protocol, ReplyBuf, request_len};
 
 use crate::access::UserPermit;
 use crate::call::{Call, Long};
@@ -433,6 +433,8 @@ impl Engine {
             counters.took_one_of(is_late, sampled, nanos);
             self.observer.took(row, Some(session), words, nanos, now);
         }
+        let sizes = (request_len(words), out.len() - mark);
+        self.exchanged(session, words, sizes, now);
         self.show(row, session, words, node);
     }
 

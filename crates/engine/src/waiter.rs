@@ -21,7 +21,7 @@ use tollgate_commands::{
 };
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
-use tollgate_wire::resp::{Protocol, ReplyBuf};
+use tollgate_wire::resp::{Protocol, ReplyBuf, request_len};
 
 use crate::call::{Call, Long};
 use crate::cell::{Cells, Name, ReadyKey, name};
@@ -315,8 +315,8 @@ impl Engine {
         session.waiting = Some(waiter);
     }
 
-    /// The connection has got the answer of its waiting command.
-    pub fn answered(&self, session: &mut Session, now: Timestamp) {
+    /// The connection has got the answer of its waiting command, of so many bytes.
+    pub fn answered(&self, session: &mut Session, reply: usize, now: Timestamp) {
         if let Some(waiter) = session.waiting.take() {
             self.unpark(&waiter);
             self.end_waiting_for_replicas(&waiter);
@@ -324,6 +324,8 @@ impl Engine {
             let nanos = waiter.spent.load(Ordering::Relaxed);
             self.observer
                 .took(waiter.row, Some(session), &words, nanos, now);
+            let sizes = (request_len(&words), reply);
+            self.exchanged(session, &words, sizes, now);
         }
     }
 
@@ -346,8 +348,9 @@ impl Engine {
             }
             waiter.end(self, &mut done);
         }
+        let mark = out.len();
         self.write_nothing(waiter, now, out);
-        self.answered(session, now);
+        self.answered(session, out.len() - mark, now);
         true
     }
 

@@ -14,6 +14,7 @@ use crate::title;
 use crate::tls;
 use tollgate_commands::StoreLimits;
 use tollgate_commands::acl::{User, Users};
+use tollgate_engine::LogKind;
 
 impl Shared {
     /// Hands over the values of `keys`; an error names the setting that was refused, and the caller keeps the old values.
@@ -119,6 +120,15 @@ impl Shared {
         replication::judge(self);
     }
 
+    fn log_from(&self, kind: LogKind, value: i64) {
+        self.engine.observer().set_log_from(kind, value);
+    }
+
+    fn log_most(&self, kind: LogKind, most: i64) {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        self.engine.observer().log(kind).set_most(most);
+    }
+
     fn apply_one(&self, key: Key, values: &Values<'_>) {
         let name = key.setting().name;
         if StoreLimits::NAMES.contains(&name) {
@@ -135,10 +145,19 @@ impl Shared {
             Key::AcllogMaxLen => {
                 access.set_log_len(usize::try_from(values.number(key)).unwrap_or(usize::MAX));
             }
-            Key::SlowlogLogSlowerThan => self.engine.observer().set_slow_after(values.number(key)),
-            Key::SlowlogMaxLen => {
-                let most = usize::try_from(values.number(key)).unwrap_or(usize::MAX);
-                self.engine.observer().set_slow_len(most);
+            Key::SlowlogLogSlowerThan => self.log_from(LogKind::Slow, values.number(key)),
+            Key::SlowlogMaxLen => self.log_most(LogKind::Slow, values.number(key)),
+            Key::CommandlogRequestLargerThan => {
+                self.log_from(LogKind::LargeRequest, values.number(key));
+            }
+            Key::CommandlogLargeRequestMaxLen => {
+                self.log_most(LogKind::LargeRequest, values.number(key));
+            }
+            Key::CommandlogReplyLargerThan => {
+                self.log_from(LogKind::LargeReply, values.number(key));
+            }
+            Key::CommandlogLargeReplyMaxLen => {
+                self.log_most(LogKind::LargeReply, values.number(key));
             }
             Key::LatencyMonitorThreshold => {
                 self.engine.observer().set_latency_after(values.number(key));

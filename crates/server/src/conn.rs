@@ -250,6 +250,10 @@ impl RespDriver {
             if answered && !conclude(shared, client, &mut conn.session, reply, &mut self.out) {
                 return Ran::Drop;
             }
+            if answered {
+                let sizes = (self.pipeline.size(i, words), self.out.len() - mark);
+                engine.exchanged(&conn.session, words, sizes, now);
+            }
             if conn.client.outbox.is_pending() {
                 conn.client.outbox.take(&mut self.out, mark);
             }
@@ -406,9 +410,11 @@ impl RespDriver {
             Signal::Answer(reply) => {
                 self.waits.end(conn);
                 conn.come_back();
-                self.shared
-                    .engine
-                    .answered(&mut conn.session, Timestamp::from_nanos(now));
+                self.shared.engine.answered(
+                    &mut conn.session,
+                    reply.len(),
+                    Timestamp::from_nanos(now),
+                );
                 if reply.first() == Some(&b'-') {
                     self.shared.metrics.error_reply(&reply[1..]);
                 }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use tollgate_engine::{Outcome, Session};
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
-use tollgate_wire::resp::ReplyBuf;
+use tollgate_wire::resp::{ReplyBuf, request_len};
 
 /// A command with all it needs.
 struct Job {
@@ -56,6 +56,8 @@ impl Job {
             == Outcome::TryAgain
         {}
         drop(running);
+        let sizes = (request_len(&words), out.len());
+        engine.exchanged(&self.session, &words, sizes, now);
         self.shared
             .mailboxes
             .answer(self.client.at, Signal::Answer(out.bytes().to_vec()));

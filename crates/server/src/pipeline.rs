@@ -1,6 +1,8 @@
 //! Reading the commands of a pipeline ahead of running them.
 
-use tollgate_wire::resp::{ArgList, Limits, Progress, ProtocolError, RequestParser, read_whole};
+use tollgate_wire::resp::{
+    ArgList, Limits, Progress, ProtocolError, RequestParser, read_whole, request_len,
+};
 
 /// Commands read ahead: enough for their waits for memory to overlap, few enough for what they need to stay cached.
 pub(crate) const BATCH: usize = 16;
@@ -125,6 +127,17 @@ impl Pipeline {
     #[inline]
     pub(crate) fn end(&self, index: usize) -> usize {
         self.ends[index].1
+    }
+
+    /// Bytes of one command, whose words these are.
+    #[inline]
+    pub(crate) fn size(&self, index: usize, words: &[&[u8]]) -> usize {
+        if self.parsed {
+            // Its beginning may have been read earlier.
+            return request_len(words);
+        }
+        let start = index.checked_sub(1).map_or(0, |last| self.ends[last].1);
+        self.ends[index].1 - start
     }
 
     /// The words that `read` could not add: those of the only command, if it is not the usual. `input` as given to `read`.

@@ -1,4 +1,4 @@
-//! SLOWLOG, LATENCY and MEMORY: what took long, and what takes room. The server answers them.
+//! COMMANDLOG, SLOWLOG, LATENCY and MEMORY: what took long or was large, and what takes room. The server answers them.
 
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly, row};
@@ -18,6 +18,49 @@ const PER_SHARD: &[&str] = &[
     "response_policy:special",
 ];
 const TO_ALL: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+
+pub(super) const COMMANDLOG: &[Row] = &[
+    node(
+        "COMMANDLOG|GET",
+        exactly(4),
+        ADMIN,
+        NodeCommand::CommandlogGet,
+    )
+    .takes("count type")
+    .docs(
+        "Lists the commands of a log, the newest first.",
+        "8.1.0",
+        "O(N) in the entries shown",
+    )
+    .tips(&["request_policy:all_nodes", "nondeterministic_output"]),
+    local("COMMANDLOG|HELP", commandlog_help).docs("Describes the sub-commands.", "8.1.0", "O(1)"),
+    node(
+        "COMMANDLOG|LEN",
+        exactly(3),
+        ADMIN,
+        NodeCommand::CommandlogLen,
+    )
+    .takes("type")
+    .docs("Counts the commands of a log.", "8.1.0", "O(1)")
+    .tips(&[
+        "request_policy:all_nodes",
+        "response_policy:agg_sum",
+        "nondeterministic_output",
+    ]),
+    node(
+        "COMMANDLOG|RESET",
+        exactly(3),
+        ADMIN,
+        NodeCommand::CommandlogReset,
+    )
+    .takes("type")
+    .docs(
+        "Forgets the commands of a log.",
+        "8.1.0",
+        "O(N) in the entries",
+    )
+    .tips(TO_ALL),
+];
 
 pub(super) const SLOWLOG: &[Row] = &[
     node("SLOWLOG|GET", at_least(2), ADMIN, NodeCommand::SlowlogGet)
@@ -199,6 +242,25 @@ fn usage(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         Some(entry) => Reply::count(entry.memory()),
         None => Reply::Null,
     })
+}
+
+fn commandlog_help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    let lines = [
+        "GET <count> <type>",
+        "    Return top <count> entries of the specified <type> from the commandlog (-1 mean all).",
+        "    Entries are made of:",
+        "    id, timestamp,",
+        "        time in microseconds for type of slow,",
+        "        or size in bytes for type of large-request,",
+        "        or size in bytes for type of large-reply",
+        "    arguments array, client IP and port,",
+        "    client name",
+        "LEN <type>",
+        "    Return the length of the specified type of commandlog.",
+        "RESET <type>",
+        "    Reset the specified type of commandlog.",
+    ];
+    Ok(super::help(cx, &args, &lines))
 }
 
 fn slowlog_help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {

@@ -24,6 +24,14 @@ pub(super) static FAMILY: Family = Family {
             .docs("Describes all commands.", "2.8.13", "O(N) in the commands")
             .tips(&["nondeterministic_output_order"])
             .subs(command::SUBS),
+        row("COMMANDLOG", at_least(2), Flags::NONE, Run::Container)
+            .acl(Group::Server, Acl::NONE)
+            .docs(
+                "Holds the commands on the logs of commands.",
+                "8.1.0",
+                "Depends on the sub-command",
+            )
+            .subs(observe::COMMANDLOG),
         row("CONFIG", at_least(2), Flags::NONE, Run::Container)
             .acl(Group::Server, Acl::NONE)
             .docs(

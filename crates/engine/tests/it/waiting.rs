@@ -84,13 +84,13 @@ impl Conn {
     /// The answer of the command that waits, if it has come.
     pub(crate) fn answer(&mut self) -> Option<Value> {
         let reply = self.inbox.try_recv().ok()?;
-        self.engine.answered(&mut self.session, NOW);
+        self.engine.answered(&mut self.session, 0, NOW);
         Some(value(&reply))
     }
 
     fn wait(&mut self) -> Value {
         let reply = self.inbox.recv_timeout(PATIENCE).expect("an answer comes");
-        self.engine.answered(&mut self.session, NOW);
+        self.engine.answered(&mut self.session, 0, NOW);
         value(&reply)
     }
 

@@ -5,6 +5,12 @@ use super::table::{Change, Key, LARGEST, POLICIES, Setting, number, row};
 use tollgate_commands::IncrexForm;
 use tollgate_keyspace::DATABASES;
 
+/// Bytes from which commands are logged; -1 for never.
+const LOG_FROM: Kind = Kind::Integer {
+    min: -1,
+    max: i64::MAX,
+};
+
 /// Settings with parts of this program of their own.
 pub(super) const OWN: &[Setting] = &[
     row(
@@ -479,6 +485,38 @@ pub(super) const OWN: &[Setting] = &[
         "redis",
         Change::Live,
         "Which INCREX is provided: that of Redis 8.8, or that of Valkey 9.2, which also takes NX and XX.",
+    ),
+    row(
+        Key::CommandlogRequestLargerThan,
+        "commandlog-request-larger-than",
+        LOG_FROM,
+        "1048576",
+        Change::Live,
+        "Bytes of a command from which it is logged for COMMANDLOG; 0 for every command, -1 for none.",
+    ),
+    row(
+        Key::CommandlogLargeRequestMaxLen,
+        "commandlog-large-request-max-len",
+        number(0, i64::MAX as u64),
+        "128",
+        Change::Live,
+        "Large commands kept for COMMANDLOG.",
+    ),
+    row(
+        Key::CommandlogReplyLargerThan,
+        "commandlog-reply-larger-than",
+        LOG_FROM,
+        "1048576",
+        Change::Live,
+        "Bytes of a reply from which its command is logged for COMMANDLOG; 0 for every command, -1 for none.",
+    ),
+    row(
+        Key::CommandlogLargeReplyMaxLen,
+        "commandlog-large-reply-max-len",
+        number(0, i64::MAX as u64),
+        "128",
+        Change::Live,
+        "Commands with large replies kept for COMMANDLOG.",
     ),
     row(
         Key::LimiterLeases,

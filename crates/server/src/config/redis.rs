@@ -139,10 +139,10 @@ settings! {
     ReplDisklessSyncMaxReplicas, "repl-diskless-sync-max-replicas", None, Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Waiting replicas at which `repl-diskless-sync-delay` is cut short; 0 for no limit.");
     SocketMarkId, "socket-mark-id", None, Number { min: 0, max: 4294967295 }, "0", Start, false, None::<&str>;
     ActiveDefragMaxScanFields, "active-defrag-max-scan-fields", None, Number { min: 1, max: i64::MAX as u64 }, "1000", Live, false, None::<&str>;
-    SlowlogMaxLen, "slowlog-max-len", None, Number { min: 0, max: i64::MAX as u64 }, "128", Live, false, Some("Commands kept in the slow log.");
+    SlowlogMaxLen, "slowlog-max-len", Some("commandlog-slow-execution-max-len"), Number { min: 0, max: i64::MAX as u64 }, "128", Live, false, Some("Commands kept in the slow log.");
     AcllogMaxLen, "acllog-max-len", None, Number { min: 0, max: i64::MAX as u64 }, "128", Live, false, Some("Refusals kept in ACL LOG.");
     ClusterNodeTimeout, "cluster-node-timeout", None, Number { min: 0, max: i64::MAX as u64 }, "15000", Live, false, None::<&str>;
-    SlowlogLogSlowerThan, "slowlog-log-slower-than", None, Integer { min: -1, max: i64::MAX }, "10000", Live, false, Some("Microseconds above which a command is logged in the slow log; 0 for every command, -1 for none.");
+    SlowlogLogSlowerThan, "slowlog-log-slower-than", Some("commandlog-execution-slower-than"), Integer { min: -1, max: i64::MAX }, "10000", Live, false, Some("Microseconds above which a command is logged in the slow log; 0 for every command, -1 for none.");
     LatencyMonitorThreshold, "latency-monitor-threshold", None, Number { min: 0, max: i64::MAX as u64 }, "0", Live, false, Some("Milliseconds above which an event is recorded for LATENCY; 0 for none.");
     StreamNodeMaxEntries, "stream-node-max-entries", None, Number { min: 0, max: i64::MAX as u64 }, "100", Live, false, Some("Most entries in a node of a stream; 0 for no limit.");
     ReplBacklogSize, "repl-backlog-size", None, Bytes { min: 1, max: i64::MAX as u64 }, "1048576", Live, false, Some("Bytes of the newest changes that are kept for replicas that reconnect.");

@@ -1,44 +1,77 @@
-//! SLOWLOG, LATENCY and MEMORY.
+//! COMMANDLOG, SLOWLOG, LATENCY and MEMORY.
 
 use crate::shared::Shared;
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use tollgate_commands::{CmdError, Reply, Row, by_full_name_of};
 use tollgate_containers::number;
-use tollgate_engine::{CommandStats, LatencySeries, NodeCx, TIMES};
+use tollgate_engine::{CommandStats, LatencySeries, LogKind, NodeCx, TIMES};
 
 /// Entries that SLOWLOG GET shows when it is not asked for a number.
-const SHOWN: i64 = 10;
+const SHOWN: usize = 10;
 
-pub(super) fn slowlog_reset(cx: &NodeCx<'_>) -> Reply {
-    cx.engine.observer().reset_slow();
+/// The log that the next argument names.
+pub(super) fn log_kind(cx: &mut NodeCx<'_>) -> Result<LogKind, CmdError> {
+    let word = cx.args.next()?;
+    let kinds = [
+        ("slow", LogKind::Slow),
+        ("large-request", LogKind::LargeRequest),
+        ("large-reply", LogKind::LargeReply),
+    ];
+    let kind = kinds
+        .into_iter()
+        .find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()));
+    kind.map(|(_, kind)| kind).ok_or_else(|| {
+        CmdError::err("type should be one of the following: slow, large-request, large-reply")
+    })
+}
+
+pub(super) fn log_len(cx: &NodeCx<'_>, kind: LogKind) -> Reply {
+    Reply::count(cx.engine.observer().log(kind).count())
+}
+
+pub(super) fn log_reset(cx: &NodeCx<'_>, kind: LogKind) -> Reply {
+    cx.engine.observer().log(kind).reset();
     Reply::Ok
 }
 
 pub(super) fn slowlog_get(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
-    let count = match *cx.args.rest() {
+    let most = match *cx.args.rest() {
         [] => SHOWN,
-        [word] => {
-            let count = number::parse_i64(word).filter(|count| *count >= -1);
-            count.ok_or_else(|| CmdError::err("count should be greater than or equal to -1"))?
-        }
+        [word] => most_shown(word)?,
         _ => return Err(CmdError::subcommand_syntax(cx.args.all())),
     };
-    // -1 is all of them.
-    let most = usize::try_from(count).unwrap_or(usize::MAX);
-    let entries = cx.engine.observer().slow(most);
+    Ok(show_log(cx, LogKind::Slow, most))
+}
+
+pub(super) fn commandlog_get(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let most = most_shown(cx.args.next()?)?;
+    let kind = log_kind(cx)?;
+    Ok(show_log(cx, kind, most))
+}
+
+/// Entries asked for by a number; -1 is all of them.
+fn most_shown(word: &[u8]) -> Result<usize, CmdError> {
+    let count = number::parse_i64(word).filter(|count| *count >= -1);
+    let count =
+        count.ok_or_else(|| CmdError::err("count should be greater than or equal to -1"))?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+fn show_log(cx: &mut NodeCx<'_>, kind: LogKind, most: usize) -> Reply {
+    let entries = cx.engine.observer().log(kind).newest(most);
     cx.out.array(entries.len());
     for entry in &entries {
         cx.out.array(6);
         cx.out.int(entry.id as i64);
         cx.out.int(entry.at_secs);
-        cx.out.int(entry.usec);
+        cx.out.int(entry.value);
         cx.out.array(entry.words.len());
         entry.words.iter().for_each(|word| cx.out.bulk(word));
         cx.out.bulk(&entry.address);
         cx.out.bulk(&entry.name);
     }
-    Ok(Reply::Written)
+    Reply::Written
 }
 
 pub(super) fn latency_latest(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {

@@ -17,7 +17,7 @@ pub use request::{
     ArgList, BULK_MAX, Limits, Progress, ProtocolError, RequestParser, write_command,
 };
 pub use value::Value;
-pub use whole::read_whole;
+pub use whole::{read_whole, request_len};
 
 /// Version of the protocol that a connection speaks; it starts at 2 and HELLO changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]

@@ -80,6 +80,14 @@ fn is_http(name: &[u8]) -> bool {
     }
 }
 
+/// Bytes of a command as clients send it: an array of bulk strings.
+#[must_use]
+pub fn request_len(words: &[&[u8]]) -> usize {
+    let header = |number: usize| 1 + number.checked_ilog10().unwrap_or(0) as usize + 1 + 2;
+    let bulk = |word: &&[u8]| header(word.len()) + word.len() + 2;
+    header(words.len()) + words.iter().map(bulk).sum::<usize>()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +112,8 @@ mod tests {
         let text = String::from_utf8_lossy(buf);
         match read {
             Some(consumed) => {
+                // Headers are as clients write them, without leading zeros.
+                assert_eq!(request_len(&words[1..]), consumed, "{text:?}");
                 let words = words[1..].iter().map(|word| word.to_vec()).collect();
                 assert_eq!(parsed(buf, limits), Some((words, consumed)), "{text:?}");
             }
