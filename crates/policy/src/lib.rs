@@ -13,6 +13,7 @@ mod describe;
 mod dump;
 mod envoy_keys;
 mod explain;
+mod found;
 mod headers;
 mod hot_key;
 mod inherit;

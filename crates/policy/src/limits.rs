@@ -4,9 +4,10 @@ use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
 use tollgate_limiter::{ALGORITHMS, AlgorithmKind, Method, Nanos, Quota};
 
 use crate::bound::{Bound, Fallback, MAX_LIMITS, OnError, WHOLE_PPM};
+use crate::found::Found;
 use crate::hot_key::{HotKey, hot_key_of};
 use crate::inherit::Inherit;
-use crate::load::{bool_of, fields, not_a_map, text_of, u32_of, wrong_type};
+use crate::load::{bool_of, fields, fields_noting, not_a_map, text_of, u32_of, wrong_type};
 use crate::period;
 use crate::ruleset::{Limit, NamedBound, Rate};
 use crate::unit::Unit;
@@ -83,7 +84,10 @@ impl<'a> Said<'a> {
     }
 }
 
-pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
+/// The limit, unless something is wrong with it. A key that is not known may be what is missing elsewhere, so that nothing is
+/// missed beside one.
+pub(crate) fn rate_limit_of(node: &Node, found: &mut Found) -> Option<Limit> {
+    let before = found.len();
     let [
         unlimited,
         name,
@@ -101,7 +105,8 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
         zone,
         concurrency,
         lease,
-    ] = fields(node, RATE_LIMIT_KEYS, "rate_limit")?;
+    ] = fields_noting(node, RATE_LIMIT_KEYS, "rate_limit", found)?;
+    let is_complete = found.len() == before;
     let said = Said {
         unit,
         requests,
@@ -112,13 +117,17 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
         concurrency,
         lease,
     };
-    let name = name.map_or(Ok(""), |node| text_of(node, "name"))?;
+    let name = name.map_or(Ok(""), |node| text_of(node, "name"));
+    let name = found.keep(name).unwrap_or_default();
     let [limits, on_error, inherit, exact] = [limits, on_error, inherit, exact].map(given);
-    let unlimited = unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))?;
+    let unlimited = unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"));
+    let unlimited = found.keep(unlimited).unwrap_or_default();
     // Of several mistakes envoyproxy/ratelimit tells that of the unit, then that of `replaces`; ours come behind.
-    right_unit(node, said, unlimited, limits.is_some())?;
-    let replaces = replaces_of(replaces, name)?;
-    let mut rate = if unlimited {
+    if is_complete || given(unit).is_some() {
+        found.keep(right_unit(node, said, unlimited, limits.is_some()));
+    }
+    let replaces = found.keep(replaces_of(replaces, name));
+    let rate = if unlimited {
         let own = [
             ("limits", limits),
             ("on_error", on_error),
@@ -126,32 +135,44 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
             ("exact", exact),
             ("hot_key", given(hot_key)),
         ];
-        stands_alone(own, said)?;
-        Rate::Unlimited
+        found.keep(stands_alone(own, said));
+        Some(Rate::Unlimited)
     } else if let Some(list) = limits {
-        nothing_beside_limits(said)?;
-        Rate::Limited(limits_of(list)?)
+        found.keep(nothing_beside_limits(said));
+        limits_of(list, found).map(Rate::Limited)
     } else {
-        let bound = bound_of(node, said)?;
-        Rate::Limited(Box::new([NamedBound {
+        let bound = bound_of(node, said, is_complete, found);
+        let named = bound.map(|bound| NamedBound {
             name: name.into(),
             bound,
             previous: None,
-        }]))
+        });
+        named.map(|named| Rate::Limited(Box::new([named])))
     };
-    if let Rate::Limited(bounds) = &mut rate {
-        apply_to_all(bounds, inherit, exact)?;
-    }
-    Ok(Limit {
+    let rate = match rate {
+        Some(Rate::Limited(mut bounds)) => {
+            apply_to_all(&mut bounds, inherit, exact, found);
+            Some(Rate::Limited(bounds))
+        }
+        None => {
+            apply_to_all(&mut [], inherit, exact, found);
+            None
+        }
+        unlimited => unlimited,
+    };
+    let hot_key = match (given(hot_key), &rate) {
+        (Some(node), Some(Rate::Limited(bounds))) => found.keep(hot_key_of(node, bounds)),
+        _ => Some(HotKey::Exact),
+    };
+    let on_error = found.keep(on_error.map_or(Ok(OnError::DEFAULT), on_error_of));
+    let limit = Limit {
         name: name.into(),
-        replaces,
-        hot_key: match (given(hot_key), &rate) {
-            (Some(node), Rate::Limited(bounds)) => hot_key_of(node, bounds)?,
-            _ => HotKey::Exact,
-        },
-        on_error: on_error.map_or(Ok(OnError::DEFAULT), on_error_of)?,
-        ..Limit::new(rate)
-    })
+        replaces: replaces?,
+        hot_key: hot_key?,
+        on_error: on_error?,
+        ..Limit::new(rate?)
+    };
+    (found.len() == before).then_some(limit)
 }
 
 /// Refuses a unit beside `unlimited`, and none that is valid where nothing else says in which time is counted.
@@ -204,38 +225,46 @@ fn apply_to_all(
     bounds: &mut [NamedBound],
     inherit: Option<&Node>,
     exact: Option<&Node>,
-) -> Result<(), YamlError> {
+    found: &mut Found,
+) {
     let places = |named: &NamedBound| named.bound.method == Method::Concurrency;
-    if let Some(node) = inherit.filter(|_| bounds.iter().all(places)) {
-        let reason = "inherit cannot be combined with concurrency, whose places stay in use whatever the limit";
-        return Err(YamlError::new(node.line, reason));
-    }
+    let are_places = !bounds.is_empty() && bounds.iter().all(places);
     let inherit = match inherit {
-        Some(node) => Some(one_of(node, "inherit", &Inherit::ALL, Inherit::name)?),
+        Some(node) if are_places => {
+            let reason = "inherit cannot be combined with concurrency, whose places stay in use whatever the limit";
+            found.note(YamlError::new(node.line, reason));
+            None
+        }
+        Some(node) => found.keep(one_of(node, "inherit", &Inherit::ALL, Inherit::name)),
         None => None,
     };
-    let exact = exact.map_or(Ok(false), |node| bool_of(node, "exact"))?;
+    let exact = exact.map_or(Ok(false), |node| bool_of(node, "exact"));
+    let exact = found.keep(exact).unwrap_or_default();
     for NamedBound { bound, .. } in bounds {
         bound.exact = exact;
         bound.inherit = inherit;
     }
-    Ok(())
 }
 
 /// Several limits that are decided at once.
-fn limits_of(list: &Node) -> Result<Box<[NamedBound]>, YamlError> {
+fn limits_of(list: &Node, found: &mut Found) -> Option<Box<[NamedBound]>> {
     let Kind::List(items) = &list.kind else {
-        return Err(wrong_type(list, "limits", "a list"));
+        found.note(wrong_type(list, "limits", "a list"));
+        return None;
     };
     if items.is_empty() || items.len() > MAX_LIMITS {
         let reason = format!("limits must have 1 to {MAX_LIMITS} entries");
-        return Err(YamlError::new(list.line, reason));
+        found.note(YamlError::new(list.line, reason));
+        return None;
     }
+    let before = found.len();
     let mut bounds: Vec<NamedBound> = Vec::with_capacity(items.len());
     for item in items {
         if !matches!(item.kind, Kind::Map(_)) {
-            return Err(not_a_map(item));
+            found.note(not_a_map(item));
+            continue;
         }
+        let known = found.len();
         let [
             name,
             unit,
@@ -246,7 +275,8 @@ fn limits_of(list: &Node) -> Result<Box<[NamedBound]>, YamlError> {
             zone,
             concurrency,
             lease,
-        ] = fields(item, LIMIT_KEYS, "limits")?;
+        ] = fields_noting(item, LIMIT_KEYS, "limits", found)?;
+        let is_complete = found.len() == known;
         let said = Said {
             unit,
             requests,
@@ -257,45 +287,79 @@ fn limits_of(list: &Node) -> Result<Box<[NamedBound]>, YamlError> {
             concurrency,
             lease,
         };
-        let bound = bound_of(item, said)?;
-        let tag = bound.tag();
-        if bounds.iter().any(|other| other.bound.tag() == tag) {
+        let bound = bound_of(item, said, is_complete, found);
+        let tag = bound.as_ref().map(Bound::tag);
+        if bounds.iter().any(|other| Some(other.bound.tag()) == tag) {
             let reason = "two limits of one rule have the same algorithm and period";
-            return Err(YamlError::new(item.line, reason));
+            found.note(YamlError::new(item.line, reason));
         }
-        let name = name.map_or(Ok(""), |node| text_of(node, "name"))?.into();
+        let name = found.keep(name.map_or(Ok(""), |node| text_of(node, "name")));
+        let (Some(bound), Some(name)) = (bound, name) else {
+            continue;
+        };
+        let name = name.into();
         bounds.push(NamedBound {
             name,
             bound,
             previous: None,
         });
     }
-    Ok(bounds.into())
+    (found.len() == before).then(|| bounds.into())
 }
 
-/// One limit. Where only the keys of envoyproxy/ratelimit are given, its messages are given too.
-fn bound_of(node: &Node, said: Said<'_>) -> Result<Bound, YamlError> {
+/// One limit; `is_complete` says that nothing stands there which may have been meant for what is missing. Where only the keys of envoyproxy/ratelimit are given, its messages are given too.
+fn bound_of(node: &Node, said: Said<'_>, is_complete: bool, found: &mut Found) -> Option<Bound> {
     if let Some(limit) = given(said.concurrency) {
-        return concurrency_of(limit, said);
+        return found.keep(concurrency_of(limit, said));
     }
     if let Some(lease) = given(said.lease) {
         let reason = "lease needs concurrency";
-        return Err(YamlError::new(lease.line, reason));
+        found.note(YamlError::new(lease.line, reason));
+        return None;
     }
-    let window = window_of(node, said)?;
-    let Some(requests) = given(said.requests) else {
-        return Err(YamlError::new(
-            node.line,
-            "rate_limit has no requests_per_unit",
-        ));
+    let has_window = given(said.unit).or(given(said.period)).is_some();
+    let window = match is_complete || has_window {
+        true => found.keep(window_of(node, said)),
+        false => None,
     };
-    let requests = u32_of(requests, "requests_per_unit")?;
-    let algorithm = said.algorithm.and_then(|node| given(Some(node)));
-    let method = match algorithm {
-        Some(node) => Some(method_of(node)?),
-        None => None,
+    let requests = match given(said.requests) {
+        Some(requests) => found.keep(u32_of(requests, "requests_per_unit")),
+        None => {
+            if is_complete {
+                let reason = "rate_limit has no requests_per_unit";
+                found.note(YamlError::new(node.line, reason));
+            }
+            None
+        }
     };
-    let bound = match (window, method) {
+    let method = match given(said.algorithm) {
+        Some(node) => found.keep(method_of(node)).map(Some),
+        None => Some(None),
+    };
+    let bound = match (window, requests, method) {
+        (Some(window), Some(requests), Some(method)) => {
+            found.keep(bound_in(node, window, requests, method))
+        }
+        _ => None,
+    };
+    match (given(said.burst), bound) {
+        (Some(burst), Some(bound)) => found.keep(with_burst(bound, burst)),
+        (Some(burst), None) => {
+            found.keep(u32_of(burst, "burst"));
+            None
+        }
+        (None, bound) => bound,
+    }
+}
+
+/// The limit of so many requests in a window.
+fn bound_in(
+    node: &Node,
+    window: Window,
+    requests: u32,
+    method: Option<(Method, usize)>,
+) -> Result<Bound, YamlError> {
+    Ok(match (window, method) {
         (Window::Unit(unit), None) => Bound::per_unit(requests, unit),
         (Window::Unit(unit), Some((method, at))) => {
             per_period(method, at, u64::from(requests), unit.nanos())?
@@ -314,11 +378,7 @@ fn bound_of(node: &Node, said: Said<'_>) -> Result<Bound, YamlError> {
             let reason = format!("algorithm {name} cannot use a calendar period");
             return Err(YamlError::new(at, reason));
         }
-    };
-    match given(said.burst) {
-        Some(burst) => with_burst(bound, burst),
-        None => Ok(bound),
-    }
+    })
 }
 
 fn per_period(method: Method, line: usize, limit: u64, period: Nanos) -> Result<Bound, YamlError> {

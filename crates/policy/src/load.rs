@@ -4,6 +4,7 @@ use std::collections::hash_map;
 use std::fmt;
 
 use crate::envoy_keys;
+use crate::found::Found;
 use crate::limits::{RATE_LIMIT_KEYS, rate_limit_of};
 use crate::metadata;
 use crate::pattern::Pattern;
@@ -233,15 +234,18 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn descriptor(
+    fn descriptor<'n>(
         &mut self,
-        node: &Node,
+        node: &'n Node,
         level: &mut Level,
         names: &mut Map<()>,
     ) -> Result<(), YamlError> {
         if !matches!(node.kind, Kind::Map(_)) {
             return Err(not_a_map(node));
         }
+        let mut found = Found::default();
+        let fields = fields_noting(node, DESCRIPTOR_KEYS, "descriptor", &mut found);
+        let is_complete = found.is_empty();
         let [
             key,
             value,
@@ -253,20 +257,37 @@ impl Compiler<'_> {
             value_to_metric,
             share_threshold,
             metadata,
-        ] = fields(node, DESCRIPTOR_KEYS, "descriptor")?;
-        let key = key.map_or(Ok(""), |node| text_of(node, "key"))?;
-        let value = value.map_or(Ok(""), |node| text_of(node, "value"))?;
-        let outer = self.path.len();
-        self.enter(node, key, value, names)?;
-        let flag = |node: Option<&Node>, what| node.map_or(Ok(false), |node| bool_of(node, what));
-        let shared = flag(share_threshold, "share_threshold")?;
-        self.sharing += usize::from(shared);
-        let modes = (
-            flag(shadow_mode, "shadow_mode")?,
-            quota_mode.map_or(Ok(Quota::No), quota_of)?,
+        ] = fields.unwrap_or_default();
+        let mut text = |node: Option<&'n Node>, what| {
+            let text = node.map_or(Ok(""), |node| text_of(node, what));
+            found.keep(text)
+        };
+        let (known_key, known_value) = (text(key, "key"), text(value, "value"));
+        let (key, value) = (
+            known_key.unwrap_or_default(),
+            known_value.unwrap_or_default(),
         );
-        let detailed = flag(detailed_metric, "detailed_metric")?;
-        let by_value = flag(value_to_metric, "value_to_metric")?;
+        let outer = self.path.len();
+        let entered = self.enter(node, key, value, names);
+        if is_complete && known_key.is_some() && known_value.is_some() {
+            found.keep(entered);
+        }
+        let mut flag = |node: Option<&Node>, what| {
+            let flag = node.map_or(Ok(false), |node| bool_of(node, what));
+            found.keep(flag).unwrap_or_default()
+        };
+        let shared = flag(share_threshold, "share_threshold");
+        self.sharing += usize::from(shared);
+        let shadow_mode = flag(shadow_mode, "shadow_mode");
+        let quota = found.keep(quota_mode.map_or(Ok(Quota::No), quota_of));
+        let modes = (shadow_mode, quota.unwrap_or(Quota::No));
+        let mut flag = |node: Option<&Node>, what| {
+            let flag = node.map_or(Ok(false), |node| bool_of(node, what));
+            found.keep(flag).unwrap_or_default()
+        };
+        let detailed = flag(detailed_metric, "detailed_metric");
+        let by_value = flag(value_to_metric, "value_to_metric");
+        self.note_all(found)?;
         let stem = stem_of(key, value);
         // What metrics call a rule for several keys depends on the request, too.
         let named_by_request = by_value || !stem.is_empty();
@@ -275,7 +296,8 @@ impl Compiler<'_> {
         // Of several mistakes envoyproxy/ratelimit tells that of the limit.
         if shared && !value.contains('*') {
             let line = share_threshold.map_or(node.line, |node| node.line);
-            return Err(shares_nothing(line, &self.path[outer + 1..]));
+            self.mistakes
+                .note(shares_nothing(line, &self.path[outer + 1..]))?;
         }
         let limit = limit.map(|limit| Limit {
             series: (&*self.path).into(),
@@ -312,13 +334,13 @@ impl Compiler<'_> {
         value: &str,
         names: &mut Map<()>,
     ) -> Result<(), YamlError> {
-        if key.is_empty() {
-            return Err(YamlError::new(node.line, "descriptor has empty key"));
-        }
         let separator = if value.is_empty() { "" } else { "_" };
         let name = format!("{key}{separator}{value}");
         self.path.push('.');
         self.path.push_str(&name);
+        if key.is_empty() {
+            return Err(YamlError::new(node.line, "descriptor has empty key"));
+        }
         if names.insert(name.into(), ()).is_some() {
             let path = yaml::excerpt(&self.path);
             return Err(YamlError::new(
@@ -336,8 +358,16 @@ impl Compiler<'_> {
         modes: (bool, Quota),
         metadata: Option<&Node>,
     ) -> Result<Option<Limit>, YamlError> {
-        let limit = self.limit_of(rate_limit, modes, metadata);
-        limit.or_else(|mistake| self.mistakes.note(mistake).map(|()| None))
+        let mut found = Found::default();
+        let limit = self.limit_of(rate_limit, modes, metadata, &mut found);
+        let limit = limit.filter(|_| found.is_empty());
+        self.note_all(found)?;
+        Ok(limit)
+    }
+
+    fn note_all(&mut self, found: Found) -> Result<(), YamlError> {
+        let mut mistakes = found.into_mistakes();
+        mistakes.try_for_each(|mistake| self.mistakes.note(mistake))
     }
 
     /// The limit of a descriptor, with what stands beside it.
@@ -346,32 +376,29 @@ impl Compiler<'_> {
         rate_limit: Option<&Node>,
         (shadow_mode, quota): (bool, Quota),
         metadata: Option<&Node>,
-    ) -> Result<Option<Limit>, YamlError> {
-        let limit = match rate_limit.filter(|limit| !limit.is_null()) {
-            Some(node) => {
-                let limit = rate_limit_of(node)?;
-                let obstacle = envoy_keys::obstacle(&limit).filter(|_| self.envoy_counters);
-                if let Some(why) = obstacle {
-                    let path = yaml::excerpt(&self.path);
-                    let reason =
-                        format!("the counters of envoyproxy/ratelimit cannot hold '{path}': {why}");
-                    return Err(YamlError::new(node.line, reason));
-                }
-                Some(limit)
+        found: &mut Found,
+    ) -> Option<Limit> {
+        let rate_limit = rate_limit.filter(|limit| !limit.is_null());
+        let limit = rate_limit.and_then(|node| {
+            let limit = rate_limit_of(node, found)?;
+            let obstacle = envoy_keys::obstacle(&limit).filter(|_| self.envoy_counters);
+            if let Some(why) = obstacle {
+                let path = yaml::excerpt(&self.path);
+                let reason =
+                    format!("the counters of envoyproxy/ratelimit cannot hold '{path}': {why}");
+                found.note(YamlError::new(node.line, reason));
             }
-            None => None,
-        };
-        let metadata = match metadata.filter(|node| !node.is_null()) {
-            Some(node) => Some(metadata::read(node)?),
-            None => None,
-        };
-        Ok(limit.map(|limit| Limit {
+            Some(limit)
+        });
+        let metadata = metadata.filter(|node| !node.is_null());
+        let metadata = metadata.and_then(|node| found.keep(metadata::read(node)));
+        limit.map(|limit| Limit {
             shadow_mode,
             quota,
             metadata,
             shared: self.sharing > 0,
             ..limit
-        }))
+        })
     }
 }
 
@@ -483,30 +510,47 @@ pub(crate) fn fields<'a, const N: usize>(
     known: &[&str],
     what: &str,
 ) -> Result<[Option<&'a Node>; N], YamlError> {
+    let mut found = Found::default();
+    let values = fields_noting(node, known, what, &mut found);
+    match (found.into_mistakes().next(), values) {
+        (None, Some(values)) => Ok(values),
+        (Some(mistake), _) => Err(mistake),
+        (None, None) => Err(wrong_type(node, what, "a map")),
+    }
+}
+
+/// The same, where other mistakes are looked for beside keys that are wrong; `None` of what is no map.
+pub(crate) fn fields_noting<'a, const N: usize>(
+    node: &'a Node,
+    known: &[&str],
+    what: &str,
+    found: &mut Found,
+) -> Option<[Option<&'a Node>; N]> {
     assert_eq!(known.len(), N, "one value for each known key");
     let Kind::Map(pairs) = &node.kind else {
-        return Err(wrong_type(node, what, "a map"));
+        found.note(wrong_type(node, what, "a map"));
+        return None;
     };
     let mut values = [None; N];
     for (key, value) in pairs {
         let Kind::Scalar { text, .. } = &key.kind else {
-            let found = key.describe();
-            return Err(YamlError::new(
+            let told = key.describe();
+            found.note(YamlError::new(
                 key.line,
-                format!("config error, key is not of type string: {found}"),
+                format!("config error, key is not of type string: {told}"),
             ));
+            continue;
         };
-        let Some(index) = known.iter().position(|known| *known == &**text) else {
-            return Err(unknown_key(key, text));
-        };
-        if values[index].replace(value).is_some() {
-            return Err(YamlError::new(
+        match known.iter().position(|known| *known == &**text) {
+            None => found.note(unknown_key(key, text)),
+            Some(index) if values[index].is_none() => values[index] = Some(value),
+            Some(_) => found.note(YamlError::new(
                 key.line,
                 format!("config error, key '{text}' is given twice"),
-            ));
+            )),
         }
     }
-    Ok(values)
+    Some(values)
 }
 
 /// A scalar's text; numbers and booleans are taken as they are written, nothing as the empty text.

@@ -164,8 +164,8 @@ impl Ruleset {
     /// The same, for whoever mends the files.
     ///
     /// # Errors
-    /// What is wrong, file by file, at most [`MAX_MISTAKES`](crate::MAX_MISTAKES): of each descriptor the first thing beside its
-    /// limit, and the first of that.
+    /// What is wrong, file by file, at most [`MAX_MISTAKES`](crate::MAX_MISTAKES), each that does not follow from another. The
+    /// first is what [`load_with`](Self::load_with) tells.
     pub fn check(files: &[(&str, &str)], options: LoadOptions) -> Result<Self, Vec<RuleError>> {
         load::check(files, options)
     }

@@ -228,6 +228,87 @@ descriptors:
 }
 
 #[test]
+fn every_mistake_of_a_rule_is_told_and_none_that_follows_from_another() {
+    let rules = "\
+domain: a
+descriptors:
+  - key: one
+    shadow_mode: perhaps
+    detailed_metric: 3
+    quota_mode: never
+    rate_limit:
+      unit: fortnight
+      requests_per_unit: many
+      algorithm: magic
+      burst: some
+      exact: 7
+      inherit: nothing
+      on_error: shrug
+  - key: two
+    rate_limit:
+      unit: minute
+      request_per_unit: 5
+      nmae: x
+  - kye: three
+    rate_limit: {unit: day, requests_per_unit: -1}
+    descriptors:
+      - key: below
+        rate_limit:
+          limits:
+            - unit: second
+              requests_per_unit: x
+            - {unit: eon, requests_per_unit: 1}
+            - word
+            - {unit: day, requests_per_unit: 1, zone: Nowhere/Land}
+  - key: one
+    rate_limit: {unlimited: true, unit: day, burst: 5}
+  - key: four
+    share_threshold: true
+    descriptors: [{key: five, rate_limit: {concurrency: x, unit: day}}]
+";
+    let options = tollgate_policy::LoadOptions::default();
+    let mistakes = Ruleset::check(&[("a", rules)], options).expect_err("not valid");
+    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    let about: Vec<(usize, &str)> = [
+        // An unknown key comes before all others of its file.
+        (18, "unknown key 'request_per_unit'"),
+        (4, "shadow_mode must be"),
+        (6, "quota_mode must be"),
+        (5, "detailed_metric must be"),
+        (8, "invalid rate limit unit 'fortnight'"),
+        (9, "requests_per_unit must be"),
+        (10, "unknown algorithm 'magic'"),
+        (11, "burst must be"),
+        (13, "inherit must be"),
+        (12, "exact must be"),
+        (14, "on_error must be"),
+        (19, "unknown key 'nmae'"),
+        (20, "unknown key 'kye'"),
+        (21, "requests_per_unit must be"),
+        (27, "requests_per_unit must be"),
+        (28, "invalid rate limit unit 'eon'"),
+        (29, "list of type other than map: word"),
+        (30, "zone must be"),
+        (31, "duplicate descriptor composite key 'a.one'"),
+        (32, "should not specify rate limit unit when unlimited"),
+        (32, "should not specify burst when unlimited"),
+        (34, "share_threshold can only be used"),
+        (35, "unit cannot be combined with concurrency"),
+    ]
+    .into();
+    for (told, (line, reason)) in told.iter().zip(&about) {
+        let begins = told.starts_with(&format!("a:{line}: "));
+        assert!(
+            begins && told.contains(reason),
+            "{told} is not {line} {reason}"
+        );
+    }
+    assert_eq!(told.len(), about.len(), "{told:#?}");
+    let first = Ruleset::load(&[("a", rules)]).expect_err("not valid");
+    assert_eq!(first.to_string(), told[0]);
+}
+
+#[test]
 fn every_error_names_file_line_and_reason() {
     for (text, want) in [
         ("", "rules.yaml:1: config file cannot have empty domain"),
