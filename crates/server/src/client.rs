@@ -20,7 +20,7 @@ use tollgate_engine::{
 };
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Mailboxes, Peer, PeerAddress};
-use tollgate_wire::resp::Protocol;
+use tollgate_wire::resp::{Protocol, request_len};
 
 /// What CLIENT LIST calls the user of a connection that may do everything.
 const SUPERUSER: &[u8] = b"(superuser)";
@@ -142,10 +142,10 @@ struct Tracked {
 
 /// What a client says of itself.
 #[derive(Debug, Clone, Default)]
-struct Texts {
-    name: Box<[u8]>,
-    lib_name: Box<[u8]>,
-    lib_version: Box<[u8]>,
+pub(crate) struct Texts {
+    pub(crate) name: Box<[u8]>,
+    pub(crate) lib_name: Box<[u8]>,
+    pub(crate) lib_version: Box<[u8]>,
     /// The user it has authenticated as.
     user: Box<[u8]>,
     /// Where a replica listens, as it says.
@@ -395,7 +395,17 @@ impl Client {
 
     /// Seconds since it has connected.
     pub(crate) fn age(&self, now: i64) -> i64 {
-        (now - self.connected_at).max(0) / 1_000_000_000
+        whole_secs(now - self.connected_at)
+    }
+
+    /// Seconds since it was last heard of.
+    pub(crate) fn idle(&self, now: i64) -> i64 {
+        whole_secs(now - self.last_seen())
+    }
+
+    /// The number of its database.
+    pub(crate) fn db(&self) -> u8 {
+        self.db.load(Ordering::Relaxed)
     }
 
     /// Publishes what a wake-up may have changed.
@@ -518,6 +528,11 @@ impl Client {
         lock(&self.texts).user.clone()
     }
 
+    /// What it says of itself.
+    pub(crate) fn texts(&self) -> Texts {
+        lock(&self.texts).clone()
+    }
+
     fn buffers(&self) -> usize {
         self.input.load(Ordering::Relaxed)
             + self.output.load(Ordering::Relaxed)
@@ -541,6 +556,11 @@ impl Client {
     }
 
     /// The letters of CLIENT LIST.
+    pub(crate) fn letters(&self) -> String {
+        let tracker = lock(&self.tracked).tracker.clone();
+        self.flags(self.queued.load(Ordering::Relaxed) >= 0, tracker.as_deref())
+    }
+
     fn flags(&self, in_transaction: bool, tracker: Option<&Tracker>) -> String {
         let tracks = |is: fn(&Tracker) -> bool| tracker.is_some_and(is);
         let letters = [
@@ -578,9 +598,8 @@ impl Client {
         // What of its input is only the threads' to know: the command itself.
         let running = match words {
             [] => 0,
-            _ => command_len(words),
+            _ => request_len(words),
         };
-        let age = |since: i64| (now - since).max(0) / 1_000_000_000;
         let [sub, psub, ssub] = self.subscriptions.counts();
         let multi = self.queued.load(Ordering::Relaxed);
         let tracker = lock(&self.tracked).tracker.clone();
@@ -589,7 +608,7 @@ impl Client {
             target.map_or(0, |target| target.id() as i64)
         });
         let flags = self.flags(multi >= 0, tracker.as_deref());
-        let texts = lock(&self.texts).clone();
+        let texts = self.texts();
         let mut line = format!(
             "id={} addr={} laddr={} fd={} name=",
             self.id, self.peer.remote, self.peer.local, self.peer.fd
@@ -604,9 +623,9 @@ impl Client {
             " age={} idle={} flags={flags} db={} sub={sub} psub={psub} ssub={ssub} multi={multi} qbuf={} qbuf-free=0 \
              argv-mem={argv} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={} tot-mem={} events={} cmd={} user={} \
              redir={redirect} resp={} lib-name=",
-            age(self.connected_at),
-            age(self.last_seen()),
-            self.db.load(Ordering::Relaxed),
+            self.age(now),
+            self.idle(now),
+            self.db(),
             self.input.load(Ordering::Relaxed).max(running),
             self.queued_bytes.load(Ordering::Relaxed),
             usize::from(output > 0) + usize::from(messages > 0),
@@ -631,12 +650,8 @@ impl Client {
     }
 }
 
-/// Bytes of a command as clients send it.
-fn command_len(words: &[&[u8]]) -> usize {
-    const MARKS: usize = "$\r\n".len();
-    let digits = |n: usize| n.checked_ilog10().map_or(1, |log| log as usize + 1);
-    let each = |word: &&[u8]| MARKS + digits(word.len()) + word.len() + "\r\n".len();
-    MARKS + digits(words.len()) + words.iter().map(each).sum::<usize>()
+fn whole_secs(nanos: i64) -> i64 {
+    nanos.max(0) / 1_000_000_000
 }
 
 impl ClientInfo for Client {

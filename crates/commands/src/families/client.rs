@@ -66,8 +66,9 @@ pub(super) const SUBS: &[Row] = &[
         Run::Node(NodeCommand::ClientKill),
     )
     .takes(
-        "<ip:port | ID client-id | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | \
-         USER username | ADDR ip:port | LADDR ip:port | SKIPME yes/no | MAXAGE maxage> [...]",
+        "<ip:port | ID client-id [client-id ...] | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | \
+         USER username | ADDR ip:port | LADDR ip:port | IP ip | NAME name | LIB-NAME name | \
+         LIB-VER version | FLAGS flags | DB db | IDLE seconds | SKIPME yes/no | MAXAGE seconds> [...]",
     )
     .docs("Closes connections.", "2.4.0", "O(N) in the connections"),
     client(
@@ -76,7 +77,11 @@ pub(super) const SUBS: &[Row] = &[
         OTHERS,
         Run::Node(NodeCommand::ClientList),
     )
-    .takes("[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]")
+    .takes(
+        "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] \
+         [USER username] [ADDR ip:port] [LADDR ip:port] [IP ip] [NAME name] [LIB-NAME name] \
+         [LIB-VER version] [FLAGS flags] [DB db] [IDLE seconds] [SKIPME yes/no] [MAXAGE seconds]",
+    )
     .docs("Lists the connections.", "2.4.0", "O(N) in the connections")
     .tips(&["nondeterministic_output"]),
     client(

@@ -1,5 +1,9 @@
 //! CLIENT's sub-commands.
 
+mod filter;
+
+use std::sync::Arc;
+
 use super::NodeRunner;
 use crate::client::Client;
 use crate::outbox::Class;
@@ -7,6 +11,8 @@ use crate::replication;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::number;
 use tollgate_engine::{NodeCx, Outcome, Unblock};
+
+use filter::{Filter, is_filter};
 
 /// A name that shows in lists: printable, without spaces.
 pub(super) fn valid_name(name: &[u8]) -> Result<&[u8], CmdError> {
@@ -127,7 +133,8 @@ fn class_of(word: &[u8]) -> Result<Option<Class>, CmdError> {
     if replica.iter().any(|it| word.eq_ignore_ascii_case(it)) {
         return Ok(Some(Class::Replica));
     }
-    if word.eq_ignore_ascii_case(b"MASTER") {
+    let master: [&[u8]; 2] = [b"MASTER", b"PRIMARY"];
+    if master.iter().any(|it| word.eq_ignore_ascii_case(it)) {
         return Ok(None);
     }
     Err(CmdError::err(
@@ -137,31 +144,51 @@ fn class_of(word: &[u8]) -> Result<Option<Class>, CmdError> {
 
 pub(super) fn list(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let words = cx.args.rest();
-    let mut clients = runner.shared.clients.all();
+    let clients = &runner.shared.clients;
     cx.engine.waits_are_seen();
-    match words {
-        [] => {}
-        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => {
-            let class = class_of(kind)?;
-            clients.retain(|client| class == listed_class(client));
-        }
-        [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
+    publish_self(runner, cx);
+    let mut listed = match words {
+        [option, ids @ ..]
+            if option.eq_ignore_ascii_case(b"ID")
+                && !ids.is_empty()
+                && !ids.iter().any(|word| is_filter(word)) =>
+        {
             let ids = ids
                 .iter()
                 .map(|id| number::parse_i64(id).ok_or(CmdError::BadClientId));
             let ids = ids.collect::<Result<Vec<_>, _>>()?;
             // In the order asked for, as often as asked for.
-            let by_id = |id: &i64| runner.shared.clients.get(u64::try_from(*id).ok()?);
-            clients = ids.iter().filter_map(by_id).collect();
+            let by_id = |id: &i64| clients.get(u64::try_from(*id).ok()?);
+            return Ok(show(
+                runner,
+                cx,
+                &ids.iter().filter_map(by_id).collect::<Vec<_>>(),
+            ));
         }
-        _ => return Err(CmdError::Syntax),
-    }
-    publish_self(runner, cx);
-    let mut text = Vec::new();
-    for client in &clients {
-        if !cx.in_transaction {
+        _ => clients.all(),
+    };
+    let filter = Filter::parse(runner, words, false)?;
+    let (me, now) = (runner.client.id, cx.now.nanos());
+    look_at_watched(cx, &listed);
+    listed.retain(|client| filter.selects(client, me, now));
+    Ok(show(runner, cx, &listed))
+}
+
+/// So that the letters of clients tell whether keys that they watch have changed.
+fn look_at_watched(cx: &NodeCx<'_>, clients: &[Arc<Client>]) {
+    // A transaction holds shards.
+    if !cx.in_transaction {
+        for client in clients {
             client.look_at_watched(cx.engine);
         }
+    }
+}
+
+/// Writes a line for each client.
+fn show(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>, clients: &[Arc<Client>]) -> Reply {
+    look_at_watched(cx, clients);
+    let mut text = Vec::new();
+    for client in clients {
         let words = match client.id == runner.client.id {
             true => cx.args.all(),
             false => &[],
@@ -170,50 +197,17 @@ pub(super) fn list(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
         text.push(b'\n');
     }
     cx.out.verbatim("txt", &text);
-    Ok(Reply::Written)
-}
-
-/// Which clients to close.
-#[derive(Default)]
-struct Filter<'a> {
-    id: Option<u64>,
-    address: Option<&'a [u8]>,
-    local: Option<&'a [u8]>,
-    /// The class, if a type was given.
-    class: Option<Option<Class>>,
-    user: Option<&'a [u8]>,
-    skip_me: bool,
-    /// Seconds it has been connected at least.
-    max_age: Option<i64>,
-}
-
-impl Filter<'_> {
-    fn selects(&self, client: &Client, me: u64, now: i64) -> bool {
-        !(self.skip_me && client.id == me)
-            && self.max_age.is_none_or(|age| client.age(now) >= age)
-            && self.class.is_none_or(|class| class == listed_class(client))
-            && self.id.is_none_or(|id| client.id == id)
-            && self
-                .address
-                .is_none_or(|address| client.peer.remote.to_string().as_bytes() == address)
-            && self
-                .local
-                .is_none_or(|local| client.peer.local.to_string().as_bytes() == local)
-            && self.user.is_none_or(|user| *client.user_name() == *user)
-    }
+    Reply::Written
 }
 
 pub(super) fn kill(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let words = cx.args.rest();
     let old_form = words.len() == 1;
-    let filter = if old_form {
-        Filter {
-            address: Some(words[0]),
-            ..Filter::default()
-        }
-    } else {
-        parse_filter(runner, words)?
+    let filter = match words {
+        [address] => Filter::of_address(address),
+        _ => Filter::parse(runner, words, true)?,
     };
+    publish_self(runner, cx);
     let (me, now) = (runner.client.id, cx.now.nanos());
     let killed = runner
         .shared
@@ -239,47 +233,4 @@ pub(super) fn kill(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
         (true, _) => Ok(Reply::Ok),
         (false, n) => Ok(Reply::count(n)),
     }
-}
-
-fn parse_filter<'a>(runner: &NodeRunner<'_>, words: &[&'a [u8]]) -> Result<Filter<'a>, CmdError> {
-    let mut filter = Filter {
-        skip_me: true,
-        ..Filter::default()
-    };
-    let (pairs, rest) = words.as_chunks::<2>();
-    if !rest.is_empty() {
-        return Err(CmdError::Syntax);
-    }
-    for [option, value] in pairs {
-        if option.eq_ignore_ascii_case(b"ID") {
-            let id = number::parse_i64(value).filter(|&id| id > 0);
-            filter.id = Some(id.ok_or(CmdError::ClientIdNotPositive)? as u64);
-        } else if option.eq_ignore_ascii_case(b"TYPE") {
-            filter.class = Some(class_of(value)?);
-        } else if option.eq_ignore_ascii_case(b"ADDR") {
-            filter.address = Some(value);
-        } else if option.eq_ignore_ascii_case(b"LADDR") {
-            filter.local = Some(value);
-        } else if option.eq_ignore_ascii_case(b"USER") {
-            if runner.shared.engine.access().user(value).is_none() {
-                return Err(CmdError::err([b"No such user '", *value, b"'"].concat()));
-            }
-            filter.user = Some(value);
-        } else if option.eq_ignore_ascii_case(b"MAXAGE") {
-            let age = number::parse_i64(value).ok_or(CmdError::MaxAgeNotAnInteger)?;
-            if age <= 0 {
-                return Err(CmdError::MaxAgeNotPositive);
-            }
-            filter.max_age = Some(age);
-        } else if option.eq_ignore_ascii_case(b"SKIPME") {
-            filter.skip_me = match value {
-                word if word.eq_ignore_ascii_case(b"YES") => true,
-                word if word.eq_ignore_ascii_case(b"NO") => false,
-                _ => return Err(CmdError::Syntax),
-            };
-        } else {
-            return Err(CmdError::Syntax);
-        }
-    }
-    Ok(filter)
 }
