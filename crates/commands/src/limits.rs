@@ -144,10 +144,12 @@ impl IncrexForm {
 pub enum Policy {
     VolatileLru,
     VolatileLfu,
+    VolatileLrm,
     VolatileRandom,
     VolatileTtl,
     AllKeysLru,
     AllKeysLfu,
+    AllKeysLrm,
     AllKeysRandom,
     NoEviction,
 }
@@ -157,10 +159,12 @@ impl Policy {
     pub const ALL: &'static [(Policy, &'static str)] = &[
         (Policy::VolatileLru, "volatile-lru"),
         (Policy::VolatileLfu, "volatile-lfu"),
+        (Policy::VolatileLrm, "volatile-lrm"),
         (Policy::VolatileRandom, "volatile-random"),
         (Policy::VolatileTtl, "volatile-ttl"),
         (Policy::AllKeysLru, "allkeys-lru"),
         (Policy::AllKeysLfu, "allkeys-lfu"),
+        (Policy::AllKeysLrm, "allkeys-lrm"),
         (Policy::AllKeysRandom, "allkeys-random"),
         (Policy::NoEviction, "noeviction"),
     ];
@@ -179,6 +183,7 @@ impl Policy {
             self,
             Policy::VolatileLru
                 | Policy::VolatileLfu
+                | Policy::VolatileLrm
                 | Policy::VolatileRandom
                 | Policy::VolatileTtl
         )
@@ -189,9 +194,16 @@ impl Policy {
         matches!(self, Policy::VolatileLfu | Policy::AllKeysLfu)
     }
 
+    /// Only changes are uses: the least recently modified goes first.
+    fn counts_changes(self) -> bool {
+        matches!(self, Policy::VolatileLrm | Policy::AllKeysLrm)
+    }
+
     /// What goes first is judged by the uses of each entry.
     pub(crate) fn orders_by_uses(self) -> bool {
-        self.counts_uses() || matches!(self, Policy::VolatileLru | Policy::AllKeysLru)
+        self.counts_uses()
+            || self.counts_changes()
+            || matches!(self, Policy::VolatileLru | Policy::AllKeysLru)
     }
 }
 
@@ -227,7 +239,11 @@ impl StoreLimits {
 
     /// What is recorded of uses.
     pub fn access(&self) -> Access {
-        if !self.policy().counts_uses() {
+        let policy = self.policy();
+        if policy.counts_changes() {
+            return Access::ChangeTime;
+        }
+        if !policy.counts_uses() {
             return Access::Time;
         }
         Access::Frequency {

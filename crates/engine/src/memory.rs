@@ -329,9 +329,12 @@ impl Engine {
     fn candidate(&self, policy: Policy, now: Timestamp) -> Option<Candidate> {
         let order = match policy {
             Policy::NoEviction => return None,
-            Policy::AllKeysLru | Policy::VolatileLru | Policy::AllKeysLfu | Policy::VolatileLfu => {
-                Order::Stalest
-            }
+            Policy::AllKeysLru
+            | Policy::VolatileLru
+            | Policy::AllKeysLfu
+            | Policy::VolatileLfu
+            | Policy::AllKeysLrm
+            | Policy::VolatileLrm => Order::Stalest,
             Policy::AllKeysRandom | Policy::VolatileRandom => Order::Random,
             Policy::VolatileTtl => Order::Soonest,
         };

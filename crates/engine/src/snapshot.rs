@@ -251,7 +251,9 @@ impl Engine {
                         });
                     }
                     match used {
-                        (Access::Time, Some(secs), _) => loaded.set_idle_secs(secs, now_ms),
+                        (Access::Time | Access::ChangeTime, Some(secs), _) => {
+                            loaded.set_idle_secs(secs, now_ms)
+                        }
                         (Access::Frequency { .. }, _, Some(count)) => {
                             loaded.set_frequency(count, now_ms)
                         }

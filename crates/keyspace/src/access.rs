@@ -33,6 +33,8 @@ pub enum Access {
     /// When the last one was.
     #[default]
     Time,
+    /// When the last one was that was to change the entry.
+    ChangeTime,
     /// How many there were.
     Frequency {
         /// How hard it is to raise a high count (`lfu-log-factor`).
@@ -46,7 +48,7 @@ impl Access {
     /// The clock bytes of a new entry.
     pub(crate) fn fresh(self, now_ms: i64) -> u16 {
         match self {
-            Access::Time => used_at(now_ms),
+            Access::Time | Access::ChangeTime => used_at(now_ms),
             Access::Frequency { .. } => pack(minute(now_ms), COUNT_NEW),
         }
     }
@@ -54,7 +56,7 @@ impl Access {
     /// The clock bytes after a use; `random` decides whether a count rises.
     pub(crate) fn used(self, old: u16, now_ms: i64, random: u64) -> u16 {
         match self {
-            Access::Time => used_at(now_ms),
+            Access::Time | Access::ChangeTime => used_at(now_ms),
             Access::Frequency { log_factor, .. } => {
                 let count = self.count(old, now_ms);
                 pack(minute(now_ms), raised(count, log_factor, random))
@@ -74,7 +76,7 @@ impl Access {
     /// The clock bytes of an entry that nobody has used meanwhile. To be asked of every entry once in two hours or so.
     pub(crate) fn aged(self, bits: u16, now_ms: i64) -> u16 {
         match self {
-            Access::Time => match idle(bits, now_ms) {
+            Access::Time | Access::ChangeTime => match idle(bits, now_ms) {
                 secs if bits & OLD == 0 && secs >= OLD_AFTER || secs > IDLE_MAX => {
                     idle_for(secs, now_ms)
                 }
@@ -93,7 +95,7 @@ impl Access {
     /// How much sooner than others an entry with these bytes goes: larger goes first.
     pub(crate) fn staleness(self, bits: u16, now_ms: i64) -> u64 {
         match self {
-            Access::Time => idle(bits, now_ms),
+            Access::Time | Access::ChangeTime => idle(bits, now_ms),
             Access::Frequency { .. } => u64::from(u8::MAX - self.count(bits, now_ms)),
         }
     }

@@ -74,10 +74,21 @@ impl Counters {
             let tail = found.slot.tail();
             let bits = match self.access {
                 Access::Time => used_at(now_ms),
+                Access::ChangeTime => return,
                 frequency => frequency.used(tail.clock(), now_ms, self.next_random()),
             };
             found.slot.touch(tail, bits);
         }
+    }
+
+    /// The same, of an entry that is about to change.
+    #[inline]
+    fn touch_to_change(&mut self, found: Found, now_ms: i64) {
+        if self.access != Access::ChangeTime {
+            return self.touch(found, now_ms);
+        }
+        // SAFETY: as in `touch`. Who is not to count as a user changes the entry all the same.
+        unsafe { found.slot.touch(found.slot.tail(), used_at(now_ms)) };
     }
 
     fn next_random(&mut self) -> u64 {
@@ -325,7 +336,7 @@ impl Shard {
         then: Then,
     ) -> Option<EntryMut<'_>> {
         let found = self.find(db, key, now_ms, Use::Write)?;
-        self.counters.touch(found, now_ms);
+        self.counters.touch_to_change(found, now_ms);
         if self.counters.walked {
             self.hand_over(db, found, then);
         }

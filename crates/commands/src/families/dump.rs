@@ -185,7 +185,7 @@ fn restore(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let access = cx.limits.access();
     if let Some(mut entry) = cx.shards.of(key).get_mut(cx.db, key, now) {
         match (access, options.idle_secs, options.frequency) {
-            (Access::Time, Some(secs), _) => entry.set_idle_secs(secs, now),
+            (Access::Time | Access::ChangeTime, Some(secs), _) => entry.set_idle_secs(secs, now),
             (Access::Frequency { .. }, _, Some(count)) => entry.set_frequency(count, now),
             _ => {}
         }

@@ -61,7 +61,7 @@ fn encoding(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
 fn freq(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let (access, now) = (cx.limits.access(), cx.now_ms());
     tell(cx, args, |entry| match access {
-        Access::Time => Err(CmdError::LfuNotSelected),
+        Access::Time | Access::ChangeTime => Err(CmdError::LfuNotSelected),
         Access::Frequency { .. } => Ok(Reply::Int(entry.frequency(access, now).into())),
     })
 }
@@ -69,7 +69,7 @@ fn freq(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
 fn idletime(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let (access, now) = (cx.limits.access(), cx.now_ms());
     tell(cx, args, |entry| match access {
-        Access::Time => Ok(Reply::Int(entry.idle_secs(now) as i64)),
+        Access::Time | Access::ChangeTime => Ok(Reply::Int(entry.idle_secs(now) as i64)),
         Access::Frequency { .. } => Err(CmdError::LfuSelected),
     })
 }

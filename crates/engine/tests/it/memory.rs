@@ -86,26 +86,26 @@ fn nothing_goes_while_clients_are_paused() {
     assert!(client.engine.evicted() > 0);
 }
 
-#[test]
-fn the_least_recently_used_go_first() {
+/// How many are left of 400 old keys and of 400 newer ones, when a tenth of the memory has to go under `policy`; `read`: the old
+/// ones have been read since.
+fn left_of_old_and_new(policy: Policy, read: bool) -> (i64, i64) {
     let mut client = Client::new(&engine(4));
-    for number in 0..400 {
-        client.call(&[
-            "SET",
-            &format!("old{number}"),
-            "a value of some length, not inline",
-        ]);
-    }
-    client.now = Timestamp::from_secs(NOW.secs() + 100);
-    for number in 0..400 {
-        client.call(&[
-            "SET",
-            &format!("new{number}"),
-            "a value of some length, not inline",
-        ]);
+    limit(&client, policy, LIMIT);
+    let mut at = |seconds: i64, words: &[&str], kind: &str| {
+        client.now = Timestamp::from_secs(NOW.secs() + seconds);
+        for number in 0..400 {
+            let key = format!("{kind}{number}");
+            client.call(&[&[words[0], key.as_str()], &words[1..]].concat());
+        }
+    };
+    let set = ["SET", "a value of some length, not inline"];
+    at(0, &set, "old");
+    at(100, &set, "new");
+    if read {
+        at(200, &["GET"], "old");
     }
     let memory = client.engine.memory() as i64;
-    limit(&client, Policy::AllKeysLru, memory * 9 / 10);
+    limit(&client, policy, memory * 9 / 10);
     for _ in 0..50 {
         client.call(&["PING"]);
     }
@@ -114,7 +114,20 @@ fn the_least_recently_used_go_first() {
             .map(|number| client.int(&["EXISTS", &format!("{kind}{number}")]))
             .sum()
     };
-    let (old, new) = (left("old"), left("new"));
+    (left("old"), left("new"))
+}
+
+#[test]
+fn the_least_recently_used_go_first() {
+    let (old, new) = left_of_old_and_new(Policy::AllKeysLru, false);
+    assert!(old < 400 && new > old + 20, "{old} old, {new} new");
+    let (old, new) = left_of_old_and_new(Policy::AllKeysLru, true);
+    assert!(new < 400 && old > new + 20, "{old} old, {new} new");
+}
+
+#[test]
+fn the_least_recently_modified_go_first_though_they_are_read() {
+    let (old, new) = left_of_old_and_new(Policy::AllKeysLrm, true);
     assert!(old < 400 && new > old + 20, "{old} old, {new} new");
 }
 
