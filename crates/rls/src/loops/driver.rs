@@ -509,6 +509,8 @@ impl Driver for ServiceLoop {
     }
 
     fn closed(&mut self, conn: Connection, _now: i64) {
+        // What a failed connection left unsent is nobody's: the next one must not be sent it.
+        self.output.clear();
         self.told.remove(&conn.at);
         if let Some(shed) = &mut self.shed {
             shed.forget(&conn.seen);

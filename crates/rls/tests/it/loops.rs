@@ -94,6 +94,35 @@ fn whoever_breaks_the_rules_is_told_and_left() {
     }
 }
 
+/// The answers of all connections of a loop are written in one place.
+#[test]
+fn what_a_lost_connection_was_to_be_sent_goes_to_no_other() {
+    let ask = b"GET /healthcheck HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    for io in SYSTEMS {
+        let service = service(io);
+        let http = service.server().http_addr().expect("TCP");
+        for round in 0..60 {
+            let mut lost = raw(&service);
+            // With something unread its end is a reset, and what is written to it then fails.
+            lost.peek(&mut [0]).expect("settings");
+            let bad = frame(PING, 0, b"short");
+            let greeting = [PREFACE, &frame(SETTINGS, 0, &[]), &bad].concat();
+            lost.write_all(&greeting).expect("it reads");
+            drop(lost);
+            let mut other = TcpStream::connect(http).expect("the service listens");
+            other.set_read_timeout(Some(PATIENCE)).expect("a socket");
+            other.write_all(ask).expect("it reads");
+            let mut answer = Vec::new();
+            other.read_to_end(&mut answer).expect("an answer");
+            let shown = String::from_utf8_lossy(&answer);
+            assert!(
+                shown.starts_with("HTTP/1.1 200 OK\r\n"),
+                "{io:?}, {round}: {shown:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_end_is_announced_to_whoever_has_nothing_under_way() {
     for io in SYSTEMS {
