@@ -77,8 +77,15 @@ impl Session<'_> {
                 .collect();
             let added = series.rates.len() - planned;
             let Some(rate) = next(&measured, added, most_rps) else {
-                let notes = &mut self.record.cells[series.cell].notes;
+                let in_order = self.bed.plan().order.is_none();
+                let cell = &mut self.record.cells[series.cell];
+                let notes = &mut cell.notes;
                 if added > 0 {
+                    if in_order {
+                        // The last of them lie between others.
+                        cell.steps
+                            .sort_by(|a, b| a.target_rps.total_cmp(&b.target_rps));
+                    }
                     notes.push(format!(
                         "rungs added above the ladder, because the probe measured too low: {added}"
                     ));
