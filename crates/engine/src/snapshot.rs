@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_commands::shapes;
-use tollgate_keyspace::{Access, DATABASES, DbIndex, EntryRef, Mark, Shard};
+use tollgate_keyspace::{Access, DATABASES, DbIndex, EntryMut, EntryRef, Mark, Shard};
 use tollgate_limiter::Timestamp;
 use tollgate_net::threads;
 use tollgate_persist::rdb::{History, RdbError, Reader, Writer};
@@ -250,15 +250,7 @@ impl Engine {
                             ..Mark::default()
                         });
                     }
-                    match used {
-                        (Access::Time | Access::ChangeTime, Some(secs), _) => {
-                            loaded.set_idle_secs(secs, now_ms)
-                        }
-                        (Access::Frequency { .. }, _, Some(count)) => {
-                            loaded.set_frequency(count, now_ms)
-                        }
-                        _ => {}
-                    }
+                    set_used(&mut loaded, used, now_ms);
                 }
                 true
             });
@@ -292,6 +284,15 @@ fn about(now: Timestamp) -> [(&'static str, String); 3] {
         ("redis-bits", "64".to_owned()),
         ("ctime", now.secs().to_string()),
     ]
+}
+
+/// Makes an entry as much used as it was, where that is kept: idle for some seconds, or used so often.
+fn set_used(entry: &mut EntryMut<'_>, used: (Access, Option<u64>, Option<u8>), now_ms: i64) {
+    match used {
+        (Access::Time | Access::ChangeTime, Some(secs), _) => entry.set_idle_secs(secs, now_ms),
+        (Access::Frequency { .. }, _, Some(count)) => entry.set_frequency(count, now_ms),
+        _ => {}
+    }
 }
 
 /// Passes the entries of one database of a shard that have not expired to `each`, until it fails.

@@ -7,7 +7,7 @@ use crate::bound::{Bound, Fallback, MAX_LIMITS, OnError, WHOLE_PPM};
 use crate::found::Found;
 use crate::hot_key::{HotKey, hot_key_of};
 use crate::inherit::Inherit;
-use crate::load::{bool_of, fields, fields_noting, not_a_map, text_of, u32_of, wrong_type};
+use crate::load::{bool_of, fields, fields_noting, flag, not_a_map, text_of, u32_of, wrong_type};
 use crate::period;
 use crate::ruleset::{Limit, NamedBound, Rate};
 use crate::unit::Unit;
@@ -119,48 +119,26 @@ pub(crate) fn rate_limit_of(node: &Node, found: &mut Found) -> Option<Limit> {
     };
     let name = name.map_or(Ok(""), |node| text_of(node, "name"));
     let name = found.keep(name).unwrap_or_default();
-    let [limits, on_error, inherit, exact] = [limits, on_error, inherit, exact].map(given);
-    let unlimited = unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"));
-    let unlimited = found.keep(unlimited).unwrap_or_default();
+    let [limits, on_error, inherit, exact, hot_key] =
+        [limits, on_error, inherit, exact, hot_key].map(given);
+    let unlimited = flag(unlimited, "unlimited", found);
     // Of several mistakes envoyproxy/ratelimit tells that of the unit, then that of `replaces`; ours come behind.
     if is_complete || given(unit).is_some() {
         found.keep(right_unit(node, said, unlimited, limits.is_some()));
     }
     let replaces = found.keep(replaces_of(replaces, name));
     let rate = if unlimited {
-        let own = [
-            ("limits", limits),
-            ("on_error", on_error),
-            ("inherit", inherit),
-            ("exact", exact),
-            ("hot_key", given(hot_key)),
-        ];
+        let own = [limits, on_error, inherit, exact, hot_key];
         found.keep(stands_alone(own, said));
         Some(Rate::Unlimited)
-    } else if let Some(list) = limits {
-        found.keep(nothing_beside_limits(said));
-        limits_of(list, found).map(Rate::Limited)
     } else {
-        let bound = bound_of(node, said, is_complete, found);
-        let named = bound.map(|bound| NamedBound {
-            name: name.into(),
-            bound,
-            previous: None,
-        });
-        named.map(|named| Rate::Limited(Box::new([named])))
+        let bounds = match limits {
+            Some(list) => limits_beside(said, list, found),
+            None => bound_of(node, said, is_complete, found).map(|bound| only(name, bound)),
+        };
+        all_with(bounds, inherit, exact, found).map(Rate::Limited)
     };
-    let rate = match rate {
-        Some(Rate::Limited(mut bounds)) => {
-            apply_to_all(&mut bounds, inherit, exact, found);
-            Some(Rate::Limited(bounds))
-        }
-        None => {
-            apply_to_all(&mut [], inherit, exact, found);
-            None
-        }
-        unlimited => unlimited,
-    };
-    let hot_key = match (given(hot_key), &rate) {
+    let hot_key = match (hot_key, &rate) {
         (Some(node), Some(Rate::Limited(bounds))) => found.keep(hot_key_of(node, bounds)),
         _ => Some(HotKey::Exact),
     };
@@ -173,6 +151,33 @@ pub(crate) fn rate_limit_of(node: &Node, found: &mut Found) -> Option<Limit> {
         ..Limit::new(rate?)
     };
     (found.len() == before).then_some(limit)
+}
+
+/// The bounds of a list, beside which nothing else is said.
+fn limits_beside(said: Said<'_>, list: &Node, found: &mut Found) -> Option<Box<[NamedBound]>> {
+    found.keep(nothing_beside_limits(said));
+    limits_of(list, found)
+}
+
+/// The bounds of a limit with one, which has its name.
+fn only(name: &str, bound: Bound) -> Box<[NamedBound]> {
+    Box::new([NamedBound {
+        name: name.into(),
+        bound,
+        previous: None,
+    }])
+}
+
+/// The bounds with what is said for all of them, which is looked at without bounds, too.
+fn all_with(
+    mut bounds: Option<Box<[NamedBound]>>,
+    inherit: Option<&Node>,
+    exact: Option<&Node>,
+    found: &mut Found,
+) -> Option<Box<[NamedBound]>> {
+    let all = bounds.as_deref_mut().unwrap_or_default();
+    apply_to_all(all, inherit, exact, found);
+    bounds
 }
 
 /// Refuses a unit beside `unlimited`, and none that is valid where nothing else says in which time is counted.
@@ -192,9 +197,11 @@ fn right_unit(
     }
 }
 
-/// Refuses what else is said beside `unlimited`: the keys of the rule, then those of a limit.
-fn stands_alone(own: [(&str, Option<&Node>); 5], said: Said<'_>) -> Result<(), YamlError> {
-    let own = own.into_iter().find_map(|(key, node)| Some((key, node?)));
+/// Refuses what else is said beside `unlimited`: the keys of the rule, which are `own`, then those of a limit.
+fn stands_alone(own: [Option<&Node>; 5], said: Said<'_>) -> Result<(), YamlError> {
+    const NAMES: [&str; 5] = ["limits", "on_error", "inherit", "exact", "hot_key"];
+    let own = NAMES.into_iter().zip(own);
+    let own = own.filter_map(|(key, node)| Some((key, node?))).next();
     match own.or(said.first_own()) {
         Some((key, node)) => {
             let reason = format!("should not specify {key} when unlimited");

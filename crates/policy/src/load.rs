@@ -234,9 +234,9 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn descriptor<'n>(
+    fn descriptor(
         &mut self,
-        node: &'n Node,
+        node: &Node,
         level: &mut Level,
         names: &mut Map<()>,
     ) -> Result<(), YamlError> {
@@ -258,36 +258,24 @@ impl Compiler<'_> {
             share_threshold,
             metadata,
         ] = fields.unwrap_or_default();
-        let mut text = |node: Option<&'n Node>, what| {
+        let known = [(key, "key"), (value, "value")].map(|(node, what)| {
             let text = node.map_or(Ok(""), |node| text_of(node, what));
             found.keep(text)
-        };
-        let (known_key, known_value) = (text(key, "key"), text(value, "value"));
-        let (key, value) = (
-            known_key.unwrap_or_default(),
-            known_value.unwrap_or_default(),
-        );
+        });
+        let [key, value] = known.map(Option::unwrap_or_default);
         let outer = self.path.len();
         let entered = self.enter(node, key, value, names);
-        if is_complete && known_key.is_some() && known_value.is_some() {
+        if is_complete && known.iter().all(Option::is_some) {
             found.keep(entered);
         }
-        let mut flag = |node: Option<&Node>, what| {
-            let flag = node.map_or(Ok(false), |node| bool_of(node, what));
-            found.keep(flag).unwrap_or_default()
-        };
-        let shared = flag(share_threshold, "share_threshold");
-        self.sharing += usize::from(shared);
-        let shadow_mode = flag(shadow_mode, "shadow_mode");
+        let shared = flag(share_threshold, "share_threshold", &mut found);
+        let shadow_mode = flag(shadow_mode, "shadow_mode", &mut found);
         let quota = found.keep(quota_mode.map_or(Ok(Quota::No), quota_of));
         let modes = (shadow_mode, quota.unwrap_or(Quota::No));
-        let mut flag = |node: Option<&Node>, what| {
-            let flag = node.map_or(Ok(false), |node| bool_of(node, what));
-            found.keep(flag).unwrap_or_default()
-        };
-        let detailed = flag(detailed_metric, "detailed_metric");
-        let by_value = flag(value_to_metric, "value_to_metric");
+        let detailed = flag(detailed_metric, "detailed_metric", &mut found);
+        let by_value = flag(value_to_metric, "value_to_metric", &mut found);
         self.note_all(found)?;
+        self.sharing += usize::from(shared);
         let stem = stem_of(key, value);
         // What metrics call a rule for several keys depends on the request, too.
         let named_by_request = by_value || !stem.is_empty();
@@ -299,18 +287,9 @@ impl Compiler<'_> {
             self.mistakes
                 .note(shares_nothing(line, &self.path[outer + 1..]))?;
         }
-        let limit = limit.map(|limit| Limit {
-            series: (&*self.path).into(),
-            by_value: detailed || self.by_value > 0,
-            detailed,
-            ..limit
-        });
-        self.limits += usize::from(limit.is_some());
-        self.helpless += usize::from(limit.as_ref().is_some_and(Limit::needs_backend));
-        let children = match descriptors {
-            Some(list) => Some(self.level(Some(list))?).filter(|level| !level.keys.is_empty()),
-            None => None,
-        };
+        let limit = limit.map(|limit| self.counted(limit, detailed));
+        let below = descriptors.map(|list| self.level(Some(list)));
+        let children = below.transpose()?.filter(|level| !level.keys.is_empty());
         self.sharing -= usize::from(shared);
         self.by_value -= usize::from(named_by_request);
         self.path.truncate(outer);
@@ -324,6 +303,19 @@ impl Compiler<'_> {
         };
         put(level, key, value, rule);
         Ok(())
+    }
+
+    /// Counts a limit, which has the path as its name in metrics.
+    fn counted(&mut self, limit: Limit, detailed: bool) -> Limit {
+        let limit = Limit {
+            series: (&*self.path).into(),
+            by_value: detailed || self.by_value > 0,
+            detailed,
+            ..limit
+        };
+        self.limits += 1;
+        self.helpless += usize::from(limit.needs_backend());
+        limit
     }
 
     /// Adds a descriptor's name to the path; no other of its level may have it.
@@ -435,6 +427,12 @@ fn names_of(level: &Level) -> Map<()> {
         }
     }
     names
+}
+
+/// Whether a key that may be there says yes.
+pub(crate) fn flag(node: Option<&Node>, what: &str, found: &mut Found) -> bool {
+    let flag = node.map_or(Ok(false), |node| bool_of(node, what));
+    found.keep(flag).unwrap_or_default()
 }
 
 /// Only the values of a wildcard can share a threshold.

@@ -109,6 +109,9 @@ pub(crate) struct RespDriver {
     pub(crate) now: i64,
 }
 
+/// The commands of a batch.
+type Plans<'a> = SmallVec<[Plan<'a>; BATCH]>;
+
 impl RespDriver {
     pub(crate) fn new(shared: Arc<Shared>, thread: usize, limits: Limits) -> RespDriver {
         RespDriver {
@@ -222,10 +225,7 @@ impl RespDriver {
             None => self.pipeline.words(i, words),
         };
         let engine = &self.shared.engine;
-        let mut plans = SmallVec::<[Plan<'_>; BATCH]>::new();
-        for i in 0..len {
-            plans.push(engine.plan(words_of(i)));
-        }
+        let mut plans: Plans<'_> = (0..len).map(|i| engine.plan(words_of(i))).collect();
         if len > 1 {
             engine.look_ahead(conn.session.db, &mut plans);
         }
@@ -246,11 +246,11 @@ impl RespDriver {
             );
             self.count_error(mark);
             let answered = matches!(outcome, Outcome::Continue | Outcome::Close);
-            let reply = (plan.row(), mark);
-            if answered && !conclude(shared, client, &mut conn.session, reply, &mut self.out) {
-                return Ran::Drop;
-            }
             if answered {
+                let reply = (plan.row(), mark);
+                if !conclude(shared, client, &mut conn.session, reply, &mut self.out) {
+                    return Ran::Drop;
+                }
                 let sizes = (self.pipeline.size(i, words), self.out.len() - mark);
                 engine.exchanged(&conn.session, words, sizes, now);
             }

@@ -34,32 +34,22 @@ pub(super) const COMMANDLOG: &[Row] = &[
     )
     .tips(&["request_policy:all_nodes", "nondeterministic_output"]),
     local("COMMANDLOG|HELP", commandlog_help).docs("Describes the sub-commands.", "8.1.0", "O(1)"),
-    node(
-        "COMMANDLOG|LEN",
-        exactly(3),
-        ADMIN,
-        NodeCommand::CommandlogLen,
-    )
-    .takes("type")
-    .docs("Counts the commands of a log.", "8.1.0", "O(1)")
-    .tips(&[
-        "request_policy:all_nodes",
-        "response_policy:agg_sum",
-        "nondeterministic_output",
-    ]),
-    node(
-        "COMMANDLOG|RESET",
-        exactly(3),
-        ADMIN,
-        NodeCommand::CommandlogReset,
-    )
-    .takes("type")
-    .docs(
-        "Forgets the commands of a log.",
-        "8.1.0",
-        "O(N) in the entries",
-    )
-    .tips(TO_ALL),
+    node("COMMANDLOG|LEN", exactly(3), ADMIN, NodeCommand::LogLen)
+        .takes("type")
+        .docs("Counts the commands of a log.", "8.1.0", "O(1)")
+        .tips(&[
+            "request_policy:all_nodes",
+            "response_policy:agg_sum",
+            "nondeterministic_output",
+        ]),
+    node("COMMANDLOG|RESET", exactly(3), ADMIN, NodeCommand::LogReset)
+        .takes("type")
+        .docs(
+            "Forgets the commands of a log.",
+            "8.1.0",
+            "O(N) in the entries",
+        )
+        .tips(TO_ALL),
 ];
 
 pub(super) const SLOWLOG: &[Row] = &[
@@ -72,7 +62,7 @@ pub(super) const SLOWLOG: &[Row] = &[
         )
         .tips(&["request_policy:all_nodes", "nondeterministic_output"]),
     local("SLOWLOG|HELP", slowlog_help).docs("Describes the sub-commands.", "6.2.0", "O(1)"),
-    node("SLOWLOG|LEN", exactly(2), ADMIN, NodeCommand::SlowlogLen)
+    node("SLOWLOG|LEN", exactly(2), ADMIN, NodeCommand::LogLen)
         .docs(
             "Counts the commands that took long and are remembered.",
             "2.2.12",
@@ -83,18 +73,13 @@ pub(super) const SLOWLOG: &[Row] = &[
             "response_policy:agg_sum",
             "nondeterministic_output",
         ]),
-    node(
-        "SLOWLOG|RESET",
-        exactly(2),
-        ADMIN,
-        NodeCommand::SlowlogReset,
-    )
-    .docs(
-        "Forgets the commands that took long.",
-        "2.2.12",
-        "O(N) in the entries",
-    )
-    .tips(TO_ALL),
+    node("SLOWLOG|RESET", exactly(2), ADMIN, NodeCommand::LogReset)
+        .docs(
+            "Forgets the commands that took long.",
+            "2.2.12",
+            "O(N) in the entries",
+        )
+        .tips(TO_ALL),
 ];
 
 pub(super) const LATENCY: &[Row] = &[

@@ -26,7 +26,7 @@ use crate::config::Key;
 use crate::shared::Shared;
 use std::sync::Arc;
 use tollgate_commands::{CmdError, NodeCommand, Reply};
-use tollgate_engine::{LogKind, Node, NodeCx, Outcome, Replies, Session, Topic};
+use tollgate_engine::{Node, NodeCx, Outcome, Replies, Session, Topic};
 use tollgate_keyspace::DbIndex;
 use tollgate_net::PeerAddress;
 use tollgate_wire::resp::Protocol;
@@ -104,15 +104,9 @@ impl NodeRunner<'_> {
             NodeCommand::MemoryPurge => Ok(observe::memory_purge(self.shared)),
             NodeCommand::MemoryStats => observe::memory_stats(self.shared, cx),
             NodeCommand::SlowlogGet => observe::slowlog_get(cx),
-            NodeCommand::SlowlogLen => Ok(observe::log_len(cx, LogKind::Slow)),
-            NodeCommand::SlowlogReset => Ok(observe::log_reset(cx, LogKind::Slow)),
             NodeCommand::CommandlogGet => observe::commandlog_get(cx),
-            NodeCommand::CommandlogLen => {
-                observe::log_kind(cx).map(|kind| observe::log_len(cx, kind))
-            }
-            NodeCommand::CommandlogReset => {
-                observe::log_kind(cx).map(|kind| observe::log_reset(cx, kind))
-            }
+            NodeCommand::LogLen => observe::log_len(cx),
+            NodeCommand::LogReset => observe::log_reset(cx),
             NodeCommand::Info => info::info(self.shared, cx),
             NodeCommand::Save => save::save(self.shared, cx),
             NodeCommand::BgRewriteAof => save::rewrite_log(self.shared, cx),

@@ -10,8 +10,11 @@ use tollgate_engine::{CommandStats, LatencySeries, LogKind, NodeCx, TIMES};
 /// Entries that SLOWLOG GET shows when it is not asked for a number.
 const SHOWN: usize = 10;
 
-/// The log that the next argument names.
-pub(super) fn log_kind(cx: &mut NodeCx<'_>) -> Result<LogKind, CmdError> {
+/// The log that the next argument names; SLOWLOG has none.
+fn log_kind(cx: &mut NodeCx<'_>) -> Result<LogKind, CmdError> {
+    if cx.args.is_empty() {
+        return Ok(LogKind::Slow);
+    }
     let word = cx.args.next()?;
     let kinds = [
         ("slow", LogKind::Slow),
@@ -26,13 +29,15 @@ pub(super) fn log_kind(cx: &mut NodeCx<'_>) -> Result<LogKind, CmdError> {
     })
 }
 
-pub(super) fn log_len(cx: &NodeCx<'_>, kind: LogKind) -> Reply {
-    Reply::count(cx.engine.observer().log(kind).count())
+pub(super) fn log_len(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let kind = log_kind(cx)?;
+    Ok(Reply::count(cx.engine.observer().log(kind).count()))
 }
 
-pub(super) fn log_reset(cx: &NodeCx<'_>, kind: LogKind) -> Reply {
+pub(super) fn log_reset(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let kind = log_kind(cx)?;
     cx.engine.observer().log(kind).reset();
-    Reply::Ok
+    Ok(Reply::Ok)
 }
 
 pub(super) fn slowlog_get(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
