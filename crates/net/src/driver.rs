@@ -169,7 +169,8 @@ pub trait Driver: Send + 'static {
     }
     /// Bytes the loop now holds for the connection; called when they changed from or to more than nothing.
     fn buffered(&mut self, conn: &mut Self::Conn, input: usize, output: usize);
-    /// The connection is gone.
+    /// The connection is gone, and what was written for it may not have been taken: a driver that writes the output of all its
+    /// connections in one place drops it here, or the next one would be sent it.
     fn closed(&mut self, conn: Self::Conn, now: i64);
     /// The events of one wake-up are done with; a place to publish counters.
     fn batch_done(&mut self, now: i64);
