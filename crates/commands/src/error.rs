@@ -224,6 +224,7 @@ catalogue! {
     ChannelNotPermitted =>
         "NOPERM this user has no permissions to access one of the channels used as arguments",
     NoCluster => "ERR This instance has cluster support disabled",
+    BadSlot => "ERR Invalid or out of range slot",
     CrossSlot => "CROSSSLOT Keys in request don't hash to the same slot",
     ClusterDown => "CLUSTERDOWN The cluster is down",
     ClusterReadsOnly => "CLUSTERDOWN The cluster is down and only accepts read commands",

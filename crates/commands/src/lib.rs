@@ -51,5 +51,5 @@ pub use row::{
     AclCommand, Arity, Channels, ClusterCommand, Deprecation, Family, FunctionCommand, Group,
     Handler, NodeCommand, PubSubCommand, Row, Run, ScriptCommand, TransactionCommand,
 };
-pub use shards::{LockedShards, ShardSet, Walk};
+pub use shards::{ClusterNode, LockedShards, ShardSet, Walk};
 pub use table::{families, find, lookup, resolve, rows};

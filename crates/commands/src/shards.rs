@@ -140,4 +140,18 @@ pub trait Walk {
     /// Locks every shard, then runs `f` on each in order of its index: for what must be atomic
     /// over the whole keyspace.
     fn with_all(&mut self, f: &mut dyn FnMut(usize, &mut Shard));
+
+    /// The node of a cluster whose keyspace it is, if there is one.
+    fn cluster(&self) -> Option<&dyn ClusterNode> {
+        None
+    }
+}
+
+/// What a walk over the keys of a cluster asks of its node.
+pub trait ClusterNode {
+    /// Tells cursors of this keyspace from those of any other; not 0.
+    fn fingerprint(&self) -> u64;
+
+    /// The last slot that is served without a gap from `slot` on, which is served.
+    fn served_to(&self, slot: u16) -> u16;
 }

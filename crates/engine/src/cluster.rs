@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tollgate_commands::gate::Slots;
-use tollgate_commands::{CmdError, Flags, Group, Row, routes_of};
+use tollgate_commands::{ClusterNode, CmdError, Flags, Group, Row, routes_of};
 use tollgate_keyspace::{DbIndex, SLOTS, Shard, slot_of};
 
 use crate::execute::is_exec;
@@ -195,7 +195,25 @@ impl Slots for OfClient<'_> {
     }
 }
 
+impl ClusterNode for Engine {
+    fn fingerprint(&self) -> u64 {
+        // A cursor is made of the order of the keys, which depends on the seed and the number of shards.
+        let count = self.shards.count() as u64;
+        self.seed.hash(&count.to_le_bytes()).max(1)
+    }
+
+    fn served_to(&self, slot: u16) -> u16 {
+        let gap = (slot..SLOTS).find(|&slot| !self.cluster.serves(slot));
+        gap.unwrap_or(SLOTS).saturating_sub(1).max(slot)
+    }
+}
+
 impl Engine {
+    /// The node that the keyspace is, if it is one.
+    pub(crate) fn as_node(&self) -> Option<&dyn ClusterNode> {
+        self.cluster.is_on().then_some(self as &dyn ClusterNode)
+    }
+
     /// The number of keys in each slot. All keys are looked at.
     pub fn count_slots(&self, now_ms: i64) -> Vec<u32> {
         let mut counts = vec![0; usize::from(SLOTS)];

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use tollgate_commands::{Origin, Rng, Walk};
+use tollgate_commands::{ClusterNode, Origin, Rng, Walk};
 use tollgate_keyspace::Shard;
 use tollgate_limiter::Timestamp;
 
@@ -87,6 +87,10 @@ impl Walk for EngineWalk<'_> {
         self.engine.shards.count()
     }
 
+    fn cluster(&self) -> Option<&dyn ClusterNode> {
+        self.engine.as_node()
+    }
+
     fn with_shard(&mut self, index: usize, f: &mut dyn FnMut(&mut Shard)) {
         let (engine, call) = (self.engine, self.call);
         if self.refused {
@@ -147,6 +151,10 @@ impl<'a, 'e> LockedWalk<'a, 'e> {
 impl Walk for LockedWalk<'_, '_> {
     fn shard_count(&self) -> usize {
         self.engine.shards.count()
+    }
+
+    fn cluster(&self) -> Option<&dyn ClusterNode> {
+        self.engine.as_node()
     }
 
     fn with_shard(&mut self, index: usize, f: &mut dyn FnMut(&mut Shard)) {

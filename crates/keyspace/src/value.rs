@@ -103,6 +103,17 @@ pub enum TypeName {
 }
 
 impl TypeName {
+    /// All of them.
+    pub const ALL: [TypeName; 7] = [
+        Self::String,
+        Self::RateLimit,
+        Self::List,
+        Self::Set,
+        Self::Hash,
+        Self::SortedSet,
+        Self::Stream,
+    ];
+
     /// The name in replies.
     pub const fn as_str(self) -> &'static str {
         match self {

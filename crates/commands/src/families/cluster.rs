@@ -1,5 +1,7 @@
 //! The commands of clusters. A server that is part of none says so.
 
+use super::scan_cluster;
+use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Arity, ClusterCommand, Family, Flags, Group, NodeCommand, Row, Run};
 
@@ -24,6 +26,25 @@ pub(super) static FAMILY: Family = Family {
                 "Depends on the sub-command",
             )
             .subs(SUBS),
+        row(
+            "CLUSTERSCAN",
+            at_least(2),
+            Flags::READONLY,
+            Run::Keyspace(scan_cluster::clusterscan),
+        )
+        .acl(Group::Cluster, Acl::KEYSPACE.or(Acl::READ))
+        .keys(&[KeySpec::at(1, KeyFlags::NOT_KEY)])
+        .takes("cursor [MATCH pattern] [COUNT count] [TYPE type] [SLOT slot]")
+        .docs(
+            "Returns some keys of the cluster and where to go on.",
+            "9.1.0",
+            "O(1) per call, O(N) for all keys of a node",
+        )
+        .tips(&[
+            "nondeterministic_output",
+            "request_policy:special",
+            "response_policy:special",
+        ]),
         connection("READONLY", ClusterCommand::ReadOnly, OWN).docs(
             "Allows reads from a replica.",
             "3.0.0",

@@ -37,6 +37,7 @@ mod ratelimit;
 mod sample;
 mod save;
 mod scan;
+mod scan_cluster;
 mod scan_elements;
 mod scripting;
 mod server;

@@ -1,49 +1,95 @@
-//! Walking a database: SCAN and RANDOMKEY.
+//! Walking a database: SCAN and RANDOMKEY, and the pages of CLUSTERSCAN.
 //!
 //! A SCAN cursor is the keyspace's own: shard by shard, and within a shard bucket by bucket, packed
 //! as `bucket cursor * shards + shard`. It names a place, not a state on the server, so any number
 //! of scans may run and be left.
 
+use std::ops::RangeInclusive;
+
 use tollgate_containers::glob;
+use tollgate_keyspace::slot_of;
+use tollgate_wire::resp::ReplyBuf;
 
 use crate::{Args, CmdError, Cx, Reply};
 
 /// Keys a call aims at, unless told otherwise.
-const DEFAULT_COUNT: usize = 10;
+pub(super) const DEFAULT_COUNT: usize = 10;
 
 /// Buckets a call looks at per key it aims at, so that a sparse table cannot make it long.
 const BUCKETS_PER_KEY: usize = 10;
 
-struct Filter<'a> {
-    pattern: Option<&'a [u8]>,
-    type_name: Option<&'a [u8]>,
+/// Which keys are returned.
+#[derive(Default)]
+pub(super) struct Filter<'a> {
+    pub(super) pattern: Option<&'a [u8]>,
+    pub(super) type_name: Option<&'a [u8]>,
+    pub(super) slots: Option<RangeInclusive<u16>>,
+}
+
+impl Filter<'_> {
+    fn passes(&self, key: &[u8], type_name: &[u8]) -> bool {
+        let matches = |pattern| glob::matches(pattern, key, false);
+        let is = |name: &[u8]| name.eq_ignore_ascii_case(type_name);
+        self.slots
+            .as_ref()
+            .is_none_or(|slots| slots.contains(&slot_of(key)))
+            && self.pattern.is_none_or(matches)
+            && self.type_name.is_none_or(is)
+    }
+}
+
+/// Keys, and where to go on.
+pub(super) struct Page {
+    /// 0 at the end.
+    pub(super) next: u64,
+    keys: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Page {
+    /// Writes the reply, with `next` as the cursor.
+    pub(super) fn write(&self, next: &[u8], out: &mut ReplyBuf) -> Reply {
+        out.array(2);
+        out.bulk(next);
+        out.array(self.ends.len());
+        let mut start = 0;
+        for &end in &self.ends {
+            out.bulk(&self.keys[start..end]);
+            start = end;
+        }
+        Reply::Written
+    }
 }
 
 pub(super) fn scan(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let cursor = parse_cursor(args.next()?)?;
-    let mut filter = Filter {
-        pattern: None,
-        type_name: None,
-    };
-    let mut count = DEFAULT_COUNT;
+    let (mut filter, mut count) = (Filter::default(), DEFAULT_COUNT);
     while !args.is_empty() {
-        if args.len() < 2 {
-            return Err(CmdError::Syntax);
-        } else if args.keyword("COUNT") {
-            let wanted = args.int()?;
-            count = usize::try_from(wanted)
-                .ok()
-                .filter(|n| *n > 0)
-                .ok_or(CmdError::Syntax)?;
-        } else if args.keyword("MATCH") {
-            filter.pattern = Some(args.next()?).filter(|pattern| *pattern != b"*");
-        } else if args.keyword("TYPE") {
-            filter.type_name = Some(args.next()?);
-        } else {
+        if args.len() < 2 || !option(&mut args, &mut filter, &mut count)? {
             return Err(CmdError::Syntax);
         }
     }
-    page(cx, cursor, count, &filter)
+    let page = page(cx, cursor, count, &filter);
+    Ok(page.write(page.next.to_string().as_bytes(), cx.out))
+}
+
+/// Takes an option and its value; false if there is no such option.
+pub(super) fn option<'a>(
+    args: &mut Args<'a>,
+    filter: &mut Filter<'a>,
+    count: &mut usize,
+) -> Result<bool, CmdError> {
+    if args.keyword("COUNT") {
+        let wanted = usize::try_from(args.int()?).ok();
+        *count = wanted.filter(|n| *n > 0).ok_or(CmdError::Syntax)?;
+    } else if args.keyword("MATCH") {
+        filter.pattern = Some(args.next()?).filter(|pattern| *pattern != b"*");
+    } else if args.keyword("TYPE") {
+        filter.type_name = Some(args.next()?);
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
 }
 
 /// A decimal number as C's `strtoul` reads it: an empty word is 0, a sign is allowed, and a NUL ends it.
@@ -70,13 +116,8 @@ pub(super) fn parse_cursor(word: &[u8]) -> Result<u64, CmdError> {
     })
 }
 
-/// Writes one page: the next cursor, and the keys that pass the filter.
-fn page(
-    cx: &mut Cx<'_>,
-    cursor: u64,
-    count: usize,
-    filter: &Filter<'_>,
-) -> Result<Reply, CmdError> {
+/// Collects the keys of one page that pass the filter.
+pub(super) fn page(cx: &mut Cx<'_>, cursor: u64, count: usize, filter: &Filter<'_>) -> Page {
     let shards = cx.walk.shard_count();
     let (db, now) = (cx.db, cx.now_ms());
     let mut index = (cursor % shards as u64) as usize;
@@ -94,14 +135,7 @@ fn page(
             loop {
                 bucket = shard.scan(db, bucket, now, &mut |key, entry| {
                     seen += 1;
-                    let type_name = entry.type_name().as_str().as_bytes();
-                    if filter
-                        .pattern
-                        .is_none_or(|pattern| glob::matches(pattern, key, false))
-                        && filter
-                            .type_name
-                            .is_none_or(|name| name.eq_ignore_ascii_case(type_name))
-                    {
+                    if filter.passes(key, entry.type_name().as_str().as_bytes()) {
                         keys.extend_from_slice(key);
                         ends.push(keys.len());
                     }
@@ -121,15 +155,7 @@ fn page(
     } else {
         bucket * shards as u64 + index as u64
     };
-    cx.out.array(2);
-    cx.out.bulk(next.to_string().as_bytes());
-    cx.out.array(ends.len());
-    let mut start = 0;
-    for end in ends {
-        cx.out.bulk(&keys[start..end]);
-        start = end;
-    }
-    Ok(Reply::Written)
+    Page { next, keys, ends }
 }
 
 /// Shards tried at random before all are counted.

@@ -160,7 +160,7 @@ fn slot_number(number: i64) -> Option<u16> {
 fn slot(word: &[u8]) -> Result<u16, CmdError> {
     number::parse_i64(word)
         .and_then(slot_number)
-        .ok_or(CmdError::err("Invalid or out of range slot"))
+        .ok_or(CmdError::BadSlot)
 }
 
 fn single_slots(args: &Args<'_>) -> Result<Vec<u16>, CmdError> {

@@ -299,3 +299,142 @@ fn slot_stats_count_keys() {
         assert!(stats(&mut client, wrong).contains("Error"), "{wrong}");
     }
 }
+
+fn word(value: &Value) -> String {
+    String::from_utf8_lossy(value.as_bytes().expect("a text")).into_owned()
+}
+
+/// Cursors that a whole scan goes through, the first of which is `from`, and the keys that it returns.
+fn cluster_scan(client: &mut Client, from: &str, options: &str) -> (Vec<String>, Vec<String>) {
+    let (mut cursors, mut keys) = (vec![from.to_owned()], Vec::new());
+    loop {
+        let cursor = cursors.last().expect("there is one").clone();
+        let reply = client.line(format!("CLUSTERSCAN {cursor} {options}").trim_end());
+        let Ok(Value::Array(parts)) = reply else {
+            panic!("{cursor} {options}: {reply:?}");
+        };
+        let [next, Value::Array(page)] = &parts[..] else {
+            panic!("{parts:?}");
+        };
+        keys.extend(page.iter().map(word));
+        cursors.push(word(next));
+        if word(next) == "0" {
+            keys.sort_unstable();
+            return (cursors, keys);
+        }
+    }
+}
+
+#[test]
+fn a_scan_of_the_cluster_returns_every_key_of_the_slots_asked_for() {
+    let server = Server::tollgate(&["--cluster-enabled", "emulated"]).unwrap();
+    let mut client = server.connect().unwrap();
+    let mut expected: Vec<String> = (0..300).map(|number| format!("key:{number}")).collect();
+    expected.extend((0..50).map(|number| format!("{{5L5}}:{number}")));
+    for key in &expected {
+        client.line(&format!("SET {key} x")).unwrap();
+    }
+    expected.sort_unstable();
+    let (cursors, keys) = cluster_scan(&mut client, "0", "");
+    assert_eq!((cursors[1].as_str(), &keys), ("0-{06S}-0", &expected));
+    let tagged: Vec<String> = keys
+        .into_iter()
+        .filter(|key| key.starts_with('{'))
+        .collect();
+    // Slot 2 has the tag 5L5.
+    for options in [
+        "SLOT 2",
+        "MATCH {5L5}*",
+        "SLOT 2 MATCH {5L5}* TYPE string COUNT 7",
+    ] {
+        let (cursors, keys) = cluster_scan(&mut client, "0", options);
+        assert_eq!(
+            (cursors[1].as_str(), &keys),
+            ("0-{5L5}-0", &tagged),
+            "{options}"
+        );
+        let at_home = |cursor: &String| cursor == "0" || cursor.contains("-{5L5}-");
+        assert!(cursors.iter().all(at_home), "{cursors:?}");
+    }
+    assert_eq!(cluster_scan(&mut client, "0", "TYPE list").1, [""; 0]);
+    // Whose cursor it is not begins the slot again.
+    let foreign = cluster_scan(&mut client, "0B3a21-{5L5}-77", "SLOT 2").1;
+    assert_eq!(foreign, tagged);
+    let replies = [
+        ("0-{06S}-0 MATCH {Qi}*", "0-{Qi}-0"),
+        ("0-{Qi}-0 MATCH {06S}*", "0"),
+        ("0 SLOT 0 MATCH {Qi}*", "0"),
+        ("0-{06S}-0 SLOT 0 MATCH {Qi}*", "0"),
+    ];
+    for (asked, next) in replies {
+        let (cursors, keys) = match client.line(&format!("CLUSTERSCAN {asked}")).unwrap() {
+            Value::Array(parts) => (word(&parts[0]), parts[1].clone()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            (cursors.as_str(), keys),
+            (next, Value::Array(Vec::new())),
+            "{asked}"
+        );
+    }
+    let errors = [
+        ("invalid", "ERR Invalid cursor"),
+        ("abc-def-ghi", "ERR Invalid cursor"),
+        ("0-", "ERR Invalid cursor"),
+        ("0-{0}", "ERR Invalid cursor"),
+        ("0-{}-0", "ERR Invalid cursor"),
+        ("0-{06S}-x", "ERR Invalid cursor"),
+        ("0 COUNT 0", "ERR syntax error"),
+        ("0 COUNT x", "ERR value is not an integer or out of range"),
+        ("0 TYPE notatype", "ERR unknown type name 'notatype'"),
+        ("0 BAD", "ERR syntax error"),
+        ("0-{06S}-0 SLOT 1", "ERR Cursor slot mismatch"),
+        ("0-{06S}-0 SLOT 20000", "ERR Invalid or out of range slot"),
+        (
+            "0 SLOT 0 SLOT 0",
+            "ERR SLOT option can only be specified once",
+        ),
+    ];
+    for (asked, says) in errors {
+        let reply = client.line(&format!("CLUSTERSCAN {asked}")).unwrap();
+        assert_eq!(reply, Value::Error(says.into()), "{asked}");
+    }
+}
+
+/// Slots that are not served are passed over to whoever serves them, and those that go while a scan is under way are too.
+#[test]
+fn a_scan_of_the_cluster_ends_where_the_slots_of_its_node_end() {
+    let settings = [
+        "--cluster-enabled",
+        "yes",
+        "--cluster-require-full-coverage",
+        "no",
+    ];
+    let server = Server::tollgate(&settings).unwrap();
+    let mut client = server.connect().unwrap();
+    client
+        .line("CLUSTER ADDSLOTSRANGE 0 100 102 16383")
+        .unwrap();
+    for tag in ["06S", "Qi", "4ZG", "0or", "6ZJ"] {
+        for number in 0..5 {
+            client.line(&format!("SET {{{tag}}}:{number} x")).unwrap();
+        }
+    }
+    let mut page = |asked: &str| match client.line(&format!("CLUSTERSCAN {asked}")).unwrap() {
+        Value::Array(parts) => word(&parts[0]),
+        other => panic!("{other:?}"),
+    };
+    let after = page("0-{06S}-0 COUNT 1000");
+    let mut other = server.connect().unwrap();
+    let slot = other.line(&format!("CLUSTER KEYSLOT {after}")).unwrap();
+    assert_eq!(slot, Value::Int(101), "{after}");
+    let refused = other.line(&format!("CLUSTERSCAN {after}")).unwrap();
+    let not_served = "CLUSTERDOWN Hash slot not served";
+    assert_eq!(refused, Value::Error(not_served.into()));
+    assert_eq!(page("0-{6ZJ}-0 COUNT 1000"), "0");
+    let half = page("0-{06S}-0 COUNT 1");
+    other.line("CLUSTER DELSLOTS 51").unwrap();
+    let after = page(&format!("{half} COUNT 1000"));
+    let slot = other.line(&format!("CLUSTER KEYSLOT {after}")).unwrap();
+    assert_eq!(slot, Value::Int(51), "{after}");
+}
