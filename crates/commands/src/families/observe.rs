@@ -17,6 +17,12 @@ const PER_SHARD: &[&str] = &[
     "request_policy:all_shards",
     "response_policy:special",
 ];
+const LISTED: &[&str] = &["request_policy:all_nodes", "nondeterministic_output"];
+const COUNTED: &[&str] = &[
+    "request_policy:all_nodes",
+    "response_policy:agg_sum",
+    "nondeterministic_output",
+];
 const TO_ALL: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 
 pub(super) const COMMANDLOG: &[Row] = &[
@@ -32,16 +38,12 @@ pub(super) const COMMANDLOG: &[Row] = &[
         "8.1.0",
         "O(N) in the entries shown",
     )
-    .tips(&["request_policy:all_nodes", "nondeterministic_output"]),
+    .tips(LISTED),
     local("COMMANDLOG|HELP", commandlog_help).docs("Describes the sub-commands.", "8.1.0", "O(1)"),
     node("COMMANDLOG|LEN", exactly(3), ADMIN, NodeCommand::LogLen)
         .takes("type")
         .docs("Counts the commands of a log.", "8.1.0", "O(1)")
-        .tips(&[
-            "request_policy:all_nodes",
-            "response_policy:agg_sum",
-            "nondeterministic_output",
-        ]),
+        .tips(COUNTED),
     node("COMMANDLOG|RESET", exactly(3), ADMIN, NodeCommand::LogReset)
         .takes("type")
         .docs(
@@ -60,7 +62,7 @@ pub(super) const SLOWLOG: &[Row] = &[
             "2.2.12",
             "O(N) in the entries shown",
         )
-        .tips(&["request_policy:all_nodes", "nondeterministic_output"]),
+        .tips(LISTED),
     local("SLOWLOG|HELP", slowlog_help).docs("Describes the sub-commands.", "6.2.0", "O(1)"),
     node("SLOWLOG|LEN", exactly(2), ADMIN, NodeCommand::LogLen)
         .docs(
@@ -68,11 +70,7 @@ pub(super) const SLOWLOG: &[Row] = &[
             "2.2.12",
             "O(1)",
         )
-        .tips(&[
-            "request_policy:all_nodes",
-            "response_policy:agg_sum",
-            "nondeterministic_output",
-        ]),
+        .tips(COUNTED),
     node("SLOWLOG|RESET", exactly(2), ADMIN, NodeCommand::LogReset)
         .docs(
             "Forgets the commands that took long.",
