@@ -48,8 +48,8 @@ pub struct ReportArgs {
     /// Prometheus job of the exporter or service [default: the target's name]
     #[arg(long, value_name = "NAME")]
     pub job: Option<String>,
-    /// Show the last run against the first
-    #[arg(long, alias = "compare-runs", conflicts_with = "baseline")]
+    /// Show the last run against the first; with --baseline, the runs against that
+    #[arg(long, alias = "compare-runs")]
     pub compare: bool,
     /// Show every run against the runs in this folder
     #[arg(long, value_name = "DIR")]
@@ -165,7 +165,7 @@ fn beside(args: &ReportArgs, runs: &[Stored]) -> Result<Beside, String> {
             b: &b,
             target_a: None,
             target_b: None,
-            same_time: args.compare,
+            same_time: args.compare && args.baseline.is_none(),
         };
         compare(&arms, &Metric::ALL, &default_floor())
     });

@@ -113,6 +113,8 @@ pub(crate) fn pressure_some_us(text: &str) -> Option<u64> {
 /// Ticks of all processors since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ticks {
+    /// Processors that are counted.
+    pub processors: usize,
     /// All ticks, of every kind.
     pub total: u64,
     /// Ticks without work: idle, and waiting for a disk.
@@ -121,6 +123,19 @@ pub(crate) struct Ticks {
     pub softirq: u64,
     /// Ticks in which a processor was wanted but not given.
     pub steal: u64,
+}
+
+impl Ticks {
+    /// Processors that were busy on average from here until `after`; 0 if no time passed.
+    #[must_use]
+    pub(crate) fn busy_until(self, after: Ticks) -> f64 {
+        let total = after.total.saturating_sub(self.total);
+        let idle = after.idle.saturating_sub(self.idle).min(total);
+        if total == 0 {
+            return 0.0;
+        }
+        after.processors as f64 * (total - idle) as f64 / total as f64
+    }
 }
 
 /// Reads the first line of `/proc/stat`: user nice system idle iowait irq softirq steal; guest time is contained in
@@ -138,6 +153,7 @@ pub(crate) fn ticks(text: &str) -> Option<Ticks> {
         return None;
     };
     Some(Ticks {
+        processors: text.lines().filter(|line| line.starts_with("cpu")).count() - 1,
         total: fields
             .iter()
             .fold(0, |sum: u64, ticks| sum.saturating_add(*ticks)),
@@ -169,6 +185,14 @@ mod tests {
             (found.parent, found.user_ticks, found.system_ticks),
             (17, 123, 45)
         );
+    }
+
+    #[test]
+    fn busy_processors_are_those_that_were_not_idle() {
+        let before = ticks("cpu 100 0 0 300 0 0 0 0 0 0\ncpu0 1 2\ncpu1 1 2\nctxt 9\n").unwrap();
+        let after = ticks("cpu 130 0 0 310 0 0 0 0 0 0\ncpu0 1 2\ncpu1 1 2\nctxt 9\n").unwrap();
+        assert_eq!(before.busy_until(after), 1.5);
+        assert_eq!(after.busy_until(after), 0.0);
     }
 
     #[test]
@@ -243,6 +267,7 @@ mod tests {
         assert_eq!(
             found,
             Ticks {
+                processors: 1,
                 total: 125,
                 idle: 102,
                 softirq: 3,

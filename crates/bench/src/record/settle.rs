@@ -55,6 +55,12 @@ fn searched_limit(found: &super::CapacityRecord) -> Option<f64> {
     goal.lower_rps.filter(|_| goal.upper_rps.is_some())
 }
 
+/// Whether a search found a load that is held, bounded or not.
+fn found_by_search(found: &super::CapacityRecord) -> bool {
+    let goal = found.goals.first();
+    found.source == CapacitySource::Search && goal.is_some_and(|goal| goal.lower_rps.is_some())
+}
+
 /// What is said of the tests of a study, which take no fresh starts.
 const TESTS_RAN_ONCE: &str =
     "each test ran once, in a closed loop: differences between systems are indications";
@@ -185,6 +191,9 @@ impl Cell {
         }
         let grade = worst.validity.grade.word();
         let of = match doubtful.len() {
+            _ if held == 0 && self.capacity.as_ref().is_some_and(found_by_search) => {
+                format!("the lowest row did not hold, and is {grade}")
+            }
             _ if held == 0 => format!("no load was held, and the lowest row is {grade}"),
             1 => format!("1 of {end} rows that were held is {grade}"),
             more => format!("{more} of {end} rows that were held are not fully valid"),
@@ -277,6 +286,27 @@ mod tests {
         );
         let nothing_held = settled(vec![step(100.0, 500, Grade::Invalid)]);
         assert_eq!(nothing_held.validity.grade, Grade::Invalid);
+    }
+
+    #[test]
+    fn a_spoiled_lowest_row_does_not_deny_what_a_search_found() {
+        let mut record = settled(vec![step(100.0, 500, Grade::Invalid)]);
+        let said = |record: &RunRecord| record.validity.reasons[0].clone();
+        assert!(said(&record).contains("no load was held, and the lowest row is invalid"));
+        let goal = GoalResult {
+            lower_rps: Some(400.0),
+            ..GoalResult::default()
+        };
+        record.cells[0].capacity = Some(super::super::CapacityRecord {
+            goals: vec![goal],
+            ..super::super::CapacityRecord::default()
+        });
+        record.settle();
+        assert!(
+            said(&record).contains("the lowest row did not hold, and is invalid; at 100/s"),
+            "{}",
+            said(&record)
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::os::{clock, cpu, proc};
 use crate::record::{Machine, Manifest, Pinning, Tool, rfc3339_utc};
@@ -67,6 +67,16 @@ pub(crate) fn unix_seconds() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs() as i64)
+}
+
+/// Processors that were busy on average while this process slept for `over`, and how many there are; `None` where that
+/// cannot be read.
+#[must_use]
+pub(crate) fn busy_processors(over: Duration) -> Option<(f64, usize)> {
+    let before = proc::machine_ticks()?;
+    std::thread::sleep(over);
+    let after = proc::machine_ticks()?;
+    Some((before.busy_until(after), after.processors))
 }
 
 fn tool() -> Tool {

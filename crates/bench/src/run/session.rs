@@ -237,11 +237,16 @@ impl<'a> Session<'a> {
             if self.bed.stopped() {
                 break;
             }
+            let cells = self.record.cells.len();
             match job {
                 Job::Ladder => self.scenario(scenario, scenario.step.unwrap_or(step_length)),
                 Job::Capacity(settings) => self.capacity(scenario, settings),
                 Job::Recovery(settings) => self.recovery(scenario, settings),
                 Job::Mitigations(settings) => self.mitigations(scenario, settings),
+            }
+            if self.record.cells.len() == cells {
+                // All targets were given up before.
+                continue;
             }
             self.gauge();
             if let Some(why) = self.bed.take_samples_error() {

@@ -91,6 +91,25 @@ fn a_repeated_rate_has_a_schedule_of_its_own_and_all_systems_the_same() {
 }
 
 #[test]
+fn a_system_given_up_in_one_scenario_is_not_shown_again_for_the_others() {
+    let fake = FakeServer::start(Behaviour::OtherShape);
+    let plan = RunPlan {
+        scenarios: vec![
+            KeyPlan::custom(4, Spreading::Uniform),
+            KeyPlan::custom(8, Spreading::Uniform),
+        ],
+        ..plan()
+    };
+    let (mut console, stop) = (Console::silent(), AtomicBool::new(false));
+    let mut session = Session::new(&plan, &mut console, &stop);
+    let url = TargetUrl::parse(&fake.url()).unwrap();
+    session.add(Target::Store(Box::new(Store::attach(&url).unwrap())));
+    let mut shown = Vec::new();
+    let record = session.run(&mut |now, _| shown.push(now.cells.len()));
+    assert_eq!(shown, [1], "{:?}", record.events);
+}
+
+#[test]
 fn filling_the_keys_is_no_part_of_a_step() {
     let Some(server) = Server::redis(&[]).unwrap() else {
         return peers::skip("filling_the_keys_is_no_part_of_a_step", "redis-server");

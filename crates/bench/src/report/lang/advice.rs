@@ -75,6 +75,7 @@ texts! {
     BOX_COMPATIBILITY = "Compatibility: run your test suite against {to}, and look up the commands and scripts that you use in the table of differences."
         | "Tương thích: chạy bộ kiểm thử của bạn với {to}, và tra các lệnh, script bạn dùng trong bảng khác biệt.";
     BOX_BENCHMARK = "Benchmark: {from} and {to} measured side by side on one machine ({detail})." | "Benchmark: {from} và {to} đo cạnh nhau trên cùng máy ({detail}).";
+    BOX_BENCHMARK_INVALID = "Benchmark: the run is invalid; measure both again on a quiet machine: `{command}`." | "Benchmark: lần chạy không hợp lệ; hãy đo lại cả hai trên máy rảnh: `{command}`.";
     BOX_BENCHMARK_OPEN = "Benchmark: measure both on your hardware: `{command}`." | "Benchmark: đo cả hai trên phần cứng của bạn: `{command}`.";
     BOX_DOCUMENTATION = "Documentation: read the table of differences and the release notes of your version of {to}." | "Tài liệu: đọc bảng khác biệt và ghi chú phát hành của phiên bản {to} bạn dùng.";
     BOX_BACKUP = "Backup: keep a copy of rules and settings of {from}; counters need none, they live one window."

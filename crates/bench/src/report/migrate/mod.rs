@@ -5,7 +5,7 @@ mod systems;
 
 pub(crate) use systems::System;
 
-use crate::record::{Cell, RunRecord};
+use crate::record::{Cell, Grade, RunRecord};
 
 use super::advice::thresholds::{PROD, rows};
 use super::advice::{Capacity, capacities};
@@ -125,6 +125,13 @@ impl<'a> Plan<'a> {
     fn benchmark(&self) -> Item {
         let both = !self.cells(self.from).is_empty() && !self.cells(self.to).is_empty();
         match self.run {
+            Some(run) if both && run.validity.grade == Grade::Invalid => Item {
+                done: false,
+                text: self.say(
+                    t::BOX_BENCHMARK_INVALID,
+                    &[("command", &self.benchmark_command())],
+                ),
+            },
             Some(run) if both => {
                 let detail = format!(
                     "{} × {}, {}",

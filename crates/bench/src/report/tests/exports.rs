@@ -11,6 +11,7 @@ use super::super::files::{Format, Rendering, RunDirectory, read_run};
 use super::super::migrate::{Plan, System};
 use super::super::{Lang, bencher, hgrm, ratelimit_bench, rows_csv};
 use super::{Scratch, everything, fixture, same};
+use crate::record::Grade;
 
 #[test]
 fn the_full_csv_has_every_row_with_units_in_its_columns() {
@@ -243,6 +244,23 @@ fn a_run_fills_the_boxes_of_the_checklist_that_it_answers() {
     ] {
         assert!(text.contains(needle), "{needle}\n{text}");
     }
+}
+
+#[test]
+fn an_invalid_run_leaves_the_box_of_the_benchmark_open() {
+    let mut record = fixture::run();
+    record.validity.grade = Grade::Invalid;
+    let plan = Plan {
+        from: System::Redis,
+        to: System::Tollgate,
+        run: Some(&record),
+        lang: Lang::En,
+    };
+    let text = plan.markdown("tollgate bench migrate");
+    assert!(
+        text.contains("- [ ] Benchmark: the run is invalid; measure both again on a quiet machine: `tollgate bench"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -436,6 +436,7 @@ mod tests {
     fn the_machine_is_shares_of_all_cores() {
         let at = |total, idle, softirq, steal| MachineReading {
             ticks: Some(Ticks {
+                processors: 2,
                 total,
                 idle,
                 softirq,

@@ -329,7 +329,7 @@ impl Session<'_> {
         match &outcome.cut_short {
             Some(_) if self.bed.stopped() => {}
             Some(why) => self.give_up(series.slot, series.cell, why),
-            None if silent => self.give_up(
+            None if silent && !not_understood => self.give_up(
                 series.slot,
                 series.cell,
                 "not one answer within the deadline",

@@ -293,6 +293,19 @@ fn the_words_of_ratelimit_benchs_report_script_are_understood() {
     let base = folder.write("base", &run(PLAIN));
     let slow = folder.write_slow();
     let out = folder.0.join("out");
+    let elsewhere = folder.0.join("elsewhere").display().to_string();
+    // As that script, it takes a baseline beside the comparison.
+    let baseline = base.display().to_string();
+    let besides = [
+        "report",
+        "--compare-runs",
+        "--baseline",
+        &baseline,
+        "--out",
+        &elsewhere,
+    ];
+    let output = folder.bench(&besides, &[&slow]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let args = [
         "report",
         "--compare-runs",

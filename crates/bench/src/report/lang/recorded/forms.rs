@@ -80,6 +80,7 @@ forms! {
     "{cell}: recovery with {n} retries: {why}" | "{cell}: hồi phục với {n} lần thử lại: {why}";
     "{cell}: the limit may lie higher, because at {n}/s, the first load that was not held, {why}"
         | "{cell}: giới hạn có thể cao hơn, vì ở {n}/s, tải đầu tiên không giữ được, {why}";
+    "{cell}: the lowest row did not hold, and is {grade}; at {n}/s {why}" | "{cell}: dòng thấp nhất không giữ được và {grade}; ở {n}/s {why}";
     "{cell}: no load was held, and the lowest row is {grade}; at {n}/s {why}" | "{cell}: không giữ được tải nào, và dòng thấp nhất {grade}; ở {n}/s {why}";
     "{cell}: 1 of {n} rows that were held is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng giữ được tải là {grade}; ở {n2}/s {why}";
     "{cell}: {n} of {n2} rows that were held are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng giữ được tải không hợp lệ hoàn toàn; ở {n3}/s {why}";
@@ -87,6 +88,7 @@ forms! {
     "{cell}: {n} of {n2} rows are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "recovery with {n} retries and a deadline of {n2} ms: {why}" | "hồi phục với {n} lần thử lại và hạn {n2} ms: {why}";
     "recovery with {n} retries and no deadline: {why}" | "hồi phục với {n} lần thử lại và không có hạn: {why}";
+    "the lowest row did not hold, and is {grade}; at {n}/s {why}" | "dòng thấp nhất không giữ được và {grade}; ở {n}/s {why}";
     "no load was held, and the lowest row is {grade}; at {n}/s {why}" | "không giữ được tải nào, và dòng thấp nhất {grade}; ở {n}/s {why}";
     "1 of {n} rows that were held is {grade}; at {n2}/s {why}" | "1 trong {n} dòng giữ được tải là {grade}; ở {n2}/s {why}";
     "{n} of {n2} rows that were held are not fully valid; at {n3}/s {why}" | "{n} trong {n2} dòng giữ được tải không hợp lệ hoàn toàn; ở {n3}/s {why}";
@@ -429,6 +431,8 @@ forms! {
     "generator (measured {n} s before; --calibration-age 0s measures it anew): ceiling {n2}/s at {n3} connections x {n4}, floor p50 {n5} us p99 {n6} us, clock {n7} ns"
         | "bộ phát (đo {n} s trước; --calibration-age 0s đo lại): trần {n2}/s ở {n3} kết nối x {n4}, sàn p50 {n5} us p99 {n6} us, đồng hồ {n7} ns";
     "reading the clock takes {n} ns (clock source {what}): latencies include that" | "đọc đồng hồ mất {n} ns (nguồn đồng hồ {what}): độ trễ có tính cả phần đó";
+    "CPU use of other processes: {n} of {n2}; what is measured meanwhile may come out invalid"
+        | "CPU do các tiến trình khác dùng: {n} trong {n2}; những gì đo trong lúc đó có thể không hợp lệ";
     "start {n} of {n2}" | "lần khởi động {n} trong {n2}";
     "start {n}/{n2}" | "lần khởi động {n}/{n2}";
     "step {n}/{n2}" | "bậc {n}/{n2}";
