@@ -76,6 +76,13 @@ impl<'a> Args<'a> {
         Ok(word)
     }
 
+    /// The next `count` words, unless there are fewer.
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [&'a [u8]]> {
+        let taken = self.rest().get(..count)?;
+        self.pos += count;
+        Some(taken)
+    }
+
     /// The next word as a key.
     // Always inlined: a key that is returned through memory is read back in other pieces than it was written, and the
     // processor waits for that.

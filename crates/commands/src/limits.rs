@@ -144,13 +144,13 @@ impl IncrexForm {
 pub enum Policy {
     VolatileLru,
     VolatileLfu,
-    VolatileLrm,
     VolatileRandom,
     VolatileTtl,
+    VolatileLrm,
     AllKeysLru,
     AllKeysLfu,
-    AllKeysLrm,
     AllKeysRandom,
+    AllKeysLrm,
     NoEviction,
 }
 
@@ -159,13 +159,13 @@ impl Policy {
     pub const ALL: &'static [(Policy, &'static str)] = &[
         (Policy::VolatileLru, "volatile-lru"),
         (Policy::VolatileLfu, "volatile-lfu"),
-        (Policy::VolatileLrm, "volatile-lrm"),
         (Policy::VolatileRandom, "volatile-random"),
         (Policy::VolatileTtl, "volatile-ttl"),
+        (Policy::VolatileLrm, "volatile-lrm"),
         (Policy::AllKeysLru, "allkeys-lru"),
         (Policy::AllKeysLfu, "allkeys-lfu"),
-        (Policy::AllKeysLrm, "allkeys-lrm"),
         (Policy::AllKeysRandom, "allkeys-random"),
+        (Policy::AllKeysLrm, "allkeys-lrm"),
         (Policy::NoEviction, "noeviction"),
     ];
 

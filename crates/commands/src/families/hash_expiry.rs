@@ -57,7 +57,7 @@ impl Unit {
 }
 
 /// Under which condition on the present expiry a new one is set.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Always,
     Nx,
@@ -67,7 +67,7 @@ enum Condition {
 }
 
 impl Condition {
-    fn parse(args: &mut Args<'_>) -> Condition {
+    fn parse(args: &mut Args<'_>) -> Option<Condition> {
         let words = [
             ("NX", Condition::Nx),
             ("XX", Condition::Xx),
@@ -75,7 +75,7 @@ impl Condition {
             ("LT", Condition::Lt),
         ];
         let chosen = words.into_iter().find(|(word, _)| args.keyword(word));
-        chosen.map_or(Condition::Always, |(_, condition)| condition)
+        chosen.map(|(_, condition)| condition)
     }
 
     /// No expiry counts as one that never comes.
@@ -106,7 +106,7 @@ pub(super) fn hpexpireat(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdEr
     expire(cx, args, Unit::new(1, false), "hpexpireat")
 }
 
-/// The words behind `FIELDS` and their number, which must be that number.
+/// The words behind `FIELDS` and their number, which must be that number, where nothing else may follow.
 pub(super) fn fields<'a>(
     args: &mut Args<'a>,
     not_positive: CmdError,
@@ -122,6 +122,45 @@ pub(super) fn fields<'a>(
     Ok(args.rest())
 }
 
+/// What follows `FIELDS` where options may follow it: a number, and as many fields, each of so many words.
+pub(super) fn block<'a>(
+    args: &mut Args<'a>,
+    words_each: usize,
+    not_positive: CmdError,
+) -> Result<&'a [&'a [u8]], CmdError> {
+    let count = number::parse_i64(args.next()?).and_then(|count| i32::try_from(count).ok());
+    let count = count.filter(|count| *count > 0).ok_or(not_positive)?;
+    let taken = (count as usize).checked_mul(words_each);
+    taken
+        .and_then(|words| args.take(words))
+        .ok_or(CmdError::TooFewFields)
+}
+
+/// The condition and the fields of HEXPIRE and its kin, in any order as since Redis 8.6.
+fn options<'a>(args: &mut Args<'a>) -> Result<(Condition, &'a [&'a [u8]]), CmdError> {
+    let (mut condition, mut names, mut several) = (Condition::Always, None, false);
+    while !args.is_empty() {
+        if args.keyword("FIELDS") {
+            if names.is_some() {
+                return Err(CmdError::FieldsTwice);
+            } else if args.len() < 2 {
+                return Err(CmdError::FieldsWithoutAny);
+            }
+            names = Some(block(args, 1, CmdError::NumFields)?);
+        } else if let Some(said) = Condition::parse(args) {
+            several |= condition != Condition::Always && condition != said;
+            condition = said;
+        } else {
+            return Err(CmdError::unknown_argument(args.next()?));
+        }
+    }
+    let names = names.ok_or(CmdError::FieldsMissing)?;
+    if several {
+        return Err(CmdError::ManyConditions);
+    }
+    Ok((condition, names))
+}
+
 fn expire(
     cx: &mut Cx<'_>,
     mut args: Args<'_>,
@@ -131,8 +170,7 @@ fn expire(
     let key = args.key()?;
     cx.find_as::<Hash>(key)?;
     let at_ms = unit.read(args.next()?, cx.now_ms(), command)?;
-    let condition = Condition::parse(&mut args);
-    let names = fields(&mut args, CmdError::NumFields)?;
+    let (condition, names) = options(&mut args)?;
     cx.out.array(names.len());
     let found = cx.change(key, Create::No, |change| {
         let (mut set, mut deleted) = (false, false);

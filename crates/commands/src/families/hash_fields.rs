@@ -1,10 +1,9 @@
 //! Several fields with their expiries at once: HGETEX, HSETEX, HGETDEL.
 
 use tollgate_containers::hash::{Hash, Keep};
-use tollgate_containers::number;
 
 use super::hash::hash_limits;
-use super::hash_expiry::{Unit, fields};
+use super::hash_expiry::{Unit, block, fields};
 use super::hash_write::drop_expired;
 use crate::{Args, Change, CmdError, Create, Cx, Event, Reply};
 
@@ -17,6 +16,8 @@ enum Ttl {
     Persist,
     /// HSETEX lets it be.
     Keep,
+    /// Both are said: wrong for either command.
+    PersistAndKeep,
 }
 
 /// Which fields must exist for HSETEX to set any.
@@ -58,83 +59,105 @@ fn unit(args: &mut Args<'_>) -> Option<Unit> {
         .map(|(_, unit)| unit)
 }
 
-/// The options of HSETEX, and the words behind the number of fields.
+/// The command whose options are read. Each knows those of the other, and says so late.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Get,
+    Set,
+}
+
+/// The options of HGETEX and HSETEX, in any order as since Redis 8.6.
 struct Options<'a> {
     ttl: Ttl,
     of_key: Option<OfKey>,
     when: When,
+    /// The fields, for HSETEX each with its value.
     words: &'a [&'a [u8]],
 }
 
 impl<'a> Options<'a> {
-    const NAME: &'static str = "hsetex";
-
-    fn parse(mut args: Args<'a>, now_ms: i64) -> Result<Options<'a>, CmdError> {
-        let mut ttl = Ttl::Unsaid;
-        let mut of_key = None;
-        let mut when = When::Always;
-        let once = |ttl: Ttl| match ttl {
-            Ttl::Unsaid => Ok(()),
-            _ => Err(CmdError::TwoExpiriesOrKeep),
+    fn parse(mut args: Args<'a>, now_ms: i64, of: Of) -> Result<Options<'a>, CmdError> {
+        let (name, words_each) = match of {
+            Of::Get => ("hgetex", 1),
+            Of::Set => ("hsetex", 2),
         };
-        loop {
-            if args.is_empty() {
-                return Err(CmdError::Arity(Self::NAME));
-            } else if args.keyword("FIELDS") {
-                break;
+        let mut options = Options {
+            ttl: Ttl::Unsaid,
+            of_key: None,
+            when: When::Always,
+            words: &[],
+        };
+        while !args.is_empty() {
+            if args.keyword("FIELDS") {
+                if !options.words.is_empty() {
+                    return Err(CmdError::FieldsTwice);
+                } else if args.is_empty() {
+                    return Err(CmdError::Arity(name));
+                }
+                options.words = block(&mut args, words_each, CmdError::BadFieldCount)?;
             } else if let Some(unit) = unit(&mut args) {
-                once(ttl)?;
+                if !matches!(options.ttl, Ttl::Unsaid) {
+                    return Err(Self::two_expiries(of));
+                }
                 let word = args.next().map_err(|_| CmdError::NoExpireTime)?;
-                ttl = Ttl::At(unit.read(word, now_ms, Self::NAME)?);
+                options.ttl = Ttl::At(unit.read(word, now_ms, name)?);
+            } else if args.keyword("PERSIST") {
+                options.ttl = match options.ttl {
+                    Ttl::Unsaid => Ttl::Persist,
+                    Ttl::Keep => Ttl::PersistAndKeep,
+                    _ => return Err(Self::two_expiries(of)),
+                };
             } else if args.keyword("KEEPTTL") {
-                once(ttl)?;
-                ttl = Ttl::Keep;
+                options.ttl = match options.ttl {
+                    Ttl::Unsaid => Ttl::Keep,
+                    Ttl::Persist => Ttl::PersistAndKeep,
+                    _ => return Err(Self::two_expiries(of)),
+                };
             } else if let Some(said) = When::parse(&mut args) {
-                if when != When::Always {
+                if options.when != When::Always {
                     return Err(CmdError::TwoFieldConditions);
                 }
-                when = said;
+                options.when = said;
             } else if let Some(said) = OfKey::parse(&mut args) {
-                if *of_key.get_or_insert(said) != said {
+                if *options.of_key.get_or_insert(said) != said {
                     return Err(CmdError::Syntax);
                 }
             } else {
                 return Err(CmdError::unknown_argument(args.next()?));
             }
         }
-        if args.len() < 3 {
-            return Err(CmdError::Arity(Self::NAME));
+        options.checked(of)
+    }
+
+    fn two_expiries(of: Of) -> CmdError {
+        match of {
+            Of::Get => CmdError::TwoExpiriesOrPersist,
+            Of::Set => CmdError::TwoExpiriesOrKeep,
         }
-        let count = number::parse_i64(args.next()?).and_then(|count| i32::try_from(count).ok());
-        let count = count.filter(|count| *count > 0);
-        let count = count.ok_or(CmdError::BadFieldCount)? as usize;
-        if count.checked_mul(2) != Some(args.len()) {
-            return Err(CmdError::Arity(Self::NAME));
+    }
+
+    fn checked(self, of: Of) -> Result<Options<'a>, CmdError> {
+        let is_foreign = match of {
+            Of::Get => {
+                matches!(self.ttl, Ttl::Keep | Ttl::PersistAndKeep)
+                    || self.when != When::Always
+                    || self.of_key.is_some()
+            }
+            Of::Set => matches!(self.ttl, Ttl::Persist | Ttl::PersistAndKeep),
+        };
+        match self.words {
+            [] => Err(CmdError::FieldsMissing),
+            _ if is_foreign => Err(CmdError::UnknownArgument),
+            _ => Ok(self),
         }
-        Ok(Options {
-            ttl,
-            of_key,
-            when,
-            words: args.rest(),
-        })
     }
 }
 
 pub(super) fn hgetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     cx.find_as::<Hash>(key)?;
-    let ttl = if let Some(unit) = unit(&mut args) {
-        Ttl::At(unit.read(args.next()?, cx.now_ms(), "hgetex")?)
-    } else if args.keyword("PERSIST") {
-        Ttl::Persist
-    } else {
-        Ttl::Unsaid
-    };
-    // What is at the place of FIELDS counts only when a number follows.
-    if args.len() < 2 {
-        return Err(CmdError::Arity("hgetex"));
-    }
-    let names = fields(&mut args, CmdError::NumberOfFields)?;
+    let options = Options::parse(args, cx.now_ms(), Of::Get)?;
+    let (ttl, names) = (options.ttl, options.words);
     let found = cx.change(key, Create::No, |change| {
         let (mut set, mut deleted, mut persisted) = (false, false, false);
         change.out.array(names.len());
@@ -175,7 +198,7 @@ pub(super) fn hgetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
 
 pub(super) fn hsetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    let options = Options::parse(args, cx.now_ms())?;
+    let options = Options::parse(args, cx.now_ms(), Of::Set)?;
     let (pairs, _) = options.words.as_chunks::<2>();
     let there = cx.find_as::<Hash>(key)?.is_some();
     match options.of_key {

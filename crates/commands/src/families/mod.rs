@@ -99,10 +99,15 @@ pub fn help_title(args: &Args<'_>) -> String {
 
 /// Answers a container's HELP: its name, a line per sub-command, and HELP itself.
 fn help(cx: &mut Cx<'_>, args: &Args<'_>, lines: &[&str]) -> Reply {
+    help_with(cx, args, lines, "    Prints this help.")
+}
+
+/// As [`help`], with what it says of HELP.
+fn help_with(cx: &mut Cx<'_>, args: &Args<'_>, lines: &[&str], of_help: &str) -> Reply {
     cx.out.array(lines.len() + 3);
     cx.out.simple(&help_title(args));
     lines.iter().for_each(|line| cx.out.simple(line));
     cx.out.simple("HELP");
-    cx.out.simple("    Prints this help.");
+    cx.out.simple(of_help);
     Reply::Written
 }

@@ -243,7 +243,7 @@ fn commandlog_help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
         "RESET <type>",
         "    Reset the specified type of commandlog.",
     ];
-    Ok(super::help(cx, &args, &lines))
+    Ok(super::help_with(cx, &args, &lines, "    Print this help."))
 }
 
 fn slowlog_help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {

@@ -169,7 +169,7 @@ const ROWS: &[Row] = &[
         "8.4.0",
         "O(N) in the keys",
     )
-    .tips(&[MULTI_SHARD, "response_policy:agg_min"]),
+    .tips(&[MULTI_SHARD, "response_policy:all_succeeded"]),
     string("MSETNX", at_least(3), GROWS, string_set::msetnx)
         .keys(&[KeySpec::every(2, KeyFlags::OW.or(KeyFlags::INSERT))])
         .takes("key value [key value ...]")

@@ -320,6 +320,13 @@ impl Groups {
         found
     }
 
+    /// Whether an entry is on the list of any group.
+    pub fn is_pending(&self, id: StreamId) -> bool {
+        self.groups
+            .values()
+            .any(|group| group.pending(id).is_some())
+    }
+
     /// Whether every group has had the entry and acknowledged it.
     pub fn are_done_with(&self, id: StreamId) -> bool {
         self.groups.values().all(|group| group.is_done_with(id))

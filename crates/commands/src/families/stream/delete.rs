@@ -28,8 +28,8 @@ pub(super) fn xdel(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
     Ok(Reply::count(deleted.unwrap_or(0)))
 }
 
-/// Reads `[KEEPREF | DELREF | ACKED] IDS numids id ...`.
-fn deletion(args: &mut Args<'_>) -> Result<(References, Vec<StreamId>), CmdError> {
+/// Reads `[KEEPREF | DELREF | ACKED] IDS numids id ...`. What is no ID is an error only where there is a stream.
+fn deletion<'a>(args: &mut Args<'a>) -> Result<(References, &'a [&'a [u8]]), CmdError> {
     let (mut references, mut found) = (References::default(), None);
     while !args.is_empty() {
         if let Some(option) = References::option(args) {
@@ -38,16 +38,11 @@ fn deletion(args: &mut Args<'_>) -> Result<(References, Vec<StreamId>), CmdError
             let count = number::parse_i64(args.next()?).filter(|&count| count > 0);
             let count =
                 count.ok_or_else(|| CmdError::err("Number of IDs must be a positive integer"))?;
-            let words = usize::try_from(count)
-                .ok()
-                .and_then(|count| args.rest().get(..count));
-            let words = words.ok_or_else(|| {
+            let words = usize::try_from(count).ok();
+            let words = words.and_then(|count| args.take(count)).ok_or_else(|| {
                 CmdError::err("The `numids` parameter must match the number of arguments")
             })?;
-            found = Some(ids::ids(words)?);
-            for _ in words {
-                args.next()?;
-            }
+            found = Some(words);
         } else {
             return Err(CmdError::Syntax);
         }
@@ -55,11 +50,8 @@ fn deletion(args: &mut Args<'_>) -> Result<(References, Vec<StreamId>), CmdError
     Ok((references, found.ok_or(CmdError::Syntax)?))
 }
 
-/// Deletes one entry if `references` lets it go.
+/// Deletes one entry if `references` lets it go. Groups may hold what is gone already; that is held, too.
 fn delete(log: &mut Log, groups: &mut Groups, id: StreamId, references: References) -> i64 {
-    if log.get(id).is_none() {
-        return ABSENT;
-    }
     match references {
         References::Keep => {}
         References::Delete => {
@@ -68,34 +60,50 @@ fn delete(log: &mut Log, groups: &mut Groups, id: StreamId, references: Referenc
         References::Acknowledged if !groups.are_done_with(id) => return HELD,
         References::Acknowledged => {}
     }
-    log.delete(id);
-    DELETED
+    match log.delete(id) {
+        true => DELETED,
+        false => ABSENT,
+    }
 }
 
 pub(super) fn xdelex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    let (references, ids) = deletion(&mut args)?;
+    cx.find_as::<Stream>(key)?;
+    let (references, words) = deletion(&mut args)?;
     let results = cx.change::<Stream, _>(key, Create::No, |change| {
+        let ids = ids::ids(words)?;
         let (log, groups) = change.value.all_mut();
+        // References that go without an entry are a change that replicas must see, though nobody is told of it.
+        let mut loose = 0;
         let results: Vec<i64> = ids
             .iter()
-            .map(|&id| delete(log, groups, id, references))
+            .map(|&id| {
+                let is_loose = references == References::Delete && log.get(id).is_none();
+                loose += u64::from(is_loose && groups.is_pending(id));
+                delete(log, groups, id, references)
+            })
             .collect();
         let deleted = results.iter().filter(|&&result| result == DELETED).count();
         if deleted > 0 {
             change.touched(Event::XDel);
             change.count_more(deleted as u64 - 1);
         }
+        change.count_more(loose);
         Ok(results)
     })?;
-    write_results(cx, results, ids.len())
+    write_results(cx, results, words.len())
 }
 
 pub(super) fn xackdel(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let name = args.next()?;
-    let (references, ids) = deletion(&mut args)?;
+    cx.find_as::<Stream>(key)?;
+    let (references, words) = deletion(&mut args)?;
     let results = cx.change::<Stream, _>(key, Create::No, |change| {
+        if change.value.groups().get(name).is_none() {
+            return Ok(vec![ABSENT; words.len()]);
+        }
+        let ids = ids::ids(words)?;
         let (log, groups) = change.value.all_mut();
         let before = log.len();
         let mut acknowledged = 0;
@@ -118,7 +126,7 @@ pub(super) fn xackdel(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdE
         change.count_more(acknowledged - u64::from(deleted));
         Ok(results)
     })?;
-    write_results(cx, results, ids.len())
+    write_results(cx, results, words.len())
 }
 
 /// One result for each ID; none was found where there is no key.
