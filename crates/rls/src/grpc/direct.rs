@@ -21,6 +21,10 @@ pub(crate) struct Talk {
     greeting_due: Option<i64>,
     /// Until when messages of calls up to a stream have to be whole.
     message_due: Option<(i64, u32)>,
+    /// The beginning of a frame was left over by the last read.
+    has_rest: bool,
+    /// Until when the frame or block of fields has to be whole that has begun, and which that is.
+    begun_due: Option<(i64, u64)>,
     /// When the peer is asked to send no more calls, and from when on it is not waited for.
     leave_due: Option<i64>,
     end_due: Option<i64>,
@@ -45,6 +49,8 @@ impl Talk {
             wakes: Wakes::new(mailboxes, at),
             greeting_due: Some(after(means.now, HANDSHAKE_TIMEOUT)),
             message_due: None,
+            has_rest: false,
+            begun_due: None,
             goodbye_due: None,
             close_due: None,
         }
@@ -55,7 +61,10 @@ impl Talk {
         self.lend_room(means);
         self.wakes.rest();
         match self.conversation.receive(input, Judge::Loop(means.brought)) {
-            Ok(taken) => self.proceed(means, taken),
+            Ok(taken) => {
+                self.has_rest = taken < input.len();
+                self.proceed(means, taken)
+            }
             Err(_) => {
                 // What is to be said ends with the reason; nobody waits for the rest.
                 self.take_output(means);
@@ -66,7 +75,8 @@ impl Talk {
 
     /// Goes on with what does not come from the peer: calls that were woken, times that have come, the end of the service.
     pub(crate) fn go_on(&mut self, means: &mut Means<'_>) -> Served {
-        let is_due = |due: Option<i64>| due.is_some_and(|due| due <= means.now);
+        let now = means.now;
+        let is_due = |due: Option<i64>| due.is_some_and(|due| due <= now);
         if is_due(self.greeting_due) || is_due(self.close_due) {
             // A peer that speaks no HTTP/2, or nothing, has nobody to be told; one that reads nothing is not told either.
             return Served {
@@ -76,6 +86,11 @@ impl Talk {
             };
         }
         self.lend_room(means);
+        if is_due(self.begun_due.map(|(due, _)| due)) {
+            self.conversation.shared.session.borrow_mut().end_late();
+            self.take_output(means);
+            return self.close(means.now, 0);
+        }
         if let Some((due, last)) = self.message_due
             && due <= means.now
         {
@@ -113,6 +128,10 @@ impl Talk {
             let due = after(means.now, MESSAGE_TIMEOUT);
             self.message_due = Some((due, session.last_stream()));
         }
+        self.begun_due = session.begun(self.has_rest).map(|part| {
+            let known = self.begun_due.filter(|(_, known)| *known == part);
+            known.unwrap_or_else(|| (after(now, MESSAGE_TIMEOUT), part))
+        });
         drop(session);
         self.take_output(means);
         let goodbye_due = self.goodbye_due.filter(|_| self.conversation.is_idle());
@@ -122,6 +141,7 @@ impl Talk {
         let dues = [
             self.greeting_due,
             self.message_due.map(|(due, _)| due),
+            self.begun_due.map(|(due, _)| due),
             goodbye_due,
             self.leave_due,
             self.end_due.filter(|_| self.leaves),

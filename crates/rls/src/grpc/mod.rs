@@ -23,6 +23,7 @@ mod outgoing;
 mod reflection;
 mod status;
 mod stream;
+mod waits;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -41,10 +42,11 @@ use age::Life;
 use conversation::{Conversation, Judge};
 pub(crate) use direct::Talk;
 use outgoing::{Closed, Outgoing};
+use waits::Waits;
 
 /// Longest wait for a new connection's first words.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a call's message may take; no more than twice as long.
+/// How long a call's message may take, no more than twice as long; and how long a frame or a block of header fields that has begun.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a peer without calls may take to agree that the connection ends.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(250);
@@ -89,8 +91,7 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
     let timer = |wait: Option<Duration>| wait.map(tokio::time::sleep);
     let mut aged = pin!(timer(life.map(|life| life.leaves)));
     let mut over = pin!(timer(life.and_then(|life| life.ends)));
-    let mut overdue = pin!(None::<Sleep>);
-    let mut overdue_to = 0;
+    let mut waits = Waits::default();
     poll_fn(|cx| {
         let mut has_come =
             |timer: Option<Pin<&mut Sleep>>| timer.is_some_and(|timer| timer.poll(cx).is_ready());
@@ -102,28 +103,8 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
             driver.conversation.shared.session.borrow_mut().leave();
             goodbye.set(Some(tokio::time::sleep(GOODBYE_TIMEOUT)));
         }
-        loop {
-            if driver.poll(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            // Messages that are on the way must come whole in time.
-            let session = driver.conversation.shared.session.borrow();
-            let (receiving, last) = (session.receiving(), session.last_stream());
-            drop(session);
-            if receiving == 0 {
-                overdue.set(None);
-                break;
-            }
-            if overdue.is_none() {
-                overdue.set(Some(tokio::time::sleep(MESSAGE_TIMEOUT)));
-                overdue_to = last;
-            }
-            let timer = overdue.as_mut().as_pin_mut();
-            if timer.is_none_or(|timer| timer.poll(cx).is_pending()) {
-                break;
-            }
-            overdue.set(None);
-            driver.conversation.give_up(overdue_to);
+        if waits.poll(&mut driver, cx).is_ready() {
+            return Poll::Ready(());
         }
         let idle = driver.conversation.is_idle();
         match goodbye.as_mut().as_pin_mut() {

@@ -3,7 +3,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -16,7 +16,7 @@ use tollgate_testkit::{PATIENCE, eventually};
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{RateLimitResponse, SHOULD_RATE_LIMIT};
 
-use crate::support::{Service, descriptor, request};
+use crate::support::{RULES, Service, descriptor, request};
 
 const SYSTEMS: [Io; 2] = [Io::Auto, Io::Epoll];
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -255,6 +255,65 @@ async fn old_connections_that_read_nothing_hold_up_nobody_and_are_dropped() {
         if written == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+}
+
+/// A peer that never comes to an end of what it has begun, piece by piece; what it is told at last.
+fn never_whole(mut stream: TcpStream, begins: Vec<u8>, piece: Vec<u8>) -> Vec<u8> {
+    const PAUSE: Duration = Duration::from_millis(200);
+    stream.write_all(&begins).expect("it reads");
+    stream.set_read_timeout(Some(PAUSE)).expect("a socket");
+    let (mut told, began) = (Vec::new(), Instant::now());
+    let mut room = [0; 4_096];
+    while began.elapsed() < PATIENCE {
+        match stream.read(&mut room) {
+            Ok(0) => return told,
+            Ok(count) => told.extend_from_slice(&room[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                stream.write_all(&piece).ok();
+            }
+            Err(_) => return told,
+        }
+    }
+    panic!("it was still waited for after {PATIENCE:?}");
+}
+
+#[test]
+fn what_has_begun_is_not_waited_for_for_ever() {
+    let mut threads = Vec::new();
+    let loops = SYSTEMS.map(|io| (format!("{io:?}"), service(io)));
+    // Before a store elsewhere tasks of a runtime serve, which nobody is asked about here.
+    let runtime = (
+        "runtime".to_owned(),
+        Service::remote_with("redis://127.0.0.1:1", RULES),
+    );
+    for (on, service) in loops.into_iter().chain([runtime]) {
+        let service = Arc::new(service);
+        let greeting = [PREFACE, &frame(SETTINGS, 0, &[])].concat();
+        // Stream 1 begins its fields, which go on byte by byte.
+        let fields = [&greeting[..], &[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x83]].concat();
+        let more = vec![0, 0, 1, 9, 0, 0, 0, 0, 1, 0x86];
+        // Fields that come in one frame.
+        let half = [&greeting[..], &[0, 0x40, 0, 1, 0, 0, 0, 0, 1]].concat();
+        let head = b"POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n".to_vec();
+        let http = service.server().http_addr().expect("TCP");
+        let http = TcpStream::connect(http).expect("the service listens");
+        for (stream, begins, piece, goodbye) in [
+            (raw(&service), fields, more, b"\0\0\0\x0b" as &[u8]),
+            (raw(&service), half, vec![0], b"\0\0\0\x0b"),
+            (http, head, vec![b' '], b"HTTP/1.1 408 "),
+        ] {
+            let (on, service) = (on.clone(), service.clone());
+            threads.push(std::thread::spawn(move || {
+                let told = never_whole(stream, begins, piece);
+                let is_told = told.windows(goodbye.len()).any(|part| part == goodbye);
+                assert!(is_told, "{on}: {goodbye:?} in {told:?}");
+                drop(service);
+            }));
+        }
+    }
+    for thread in threads {
+        thread.join().expect("it is told, and left");
     }
 }
 

@@ -173,6 +173,8 @@ pub struct Session {
     stirred: bool,
     /// Where the frame begins that is read.
     at: usize,
+    /// Frames and blocks of header fields that have come whole.
+    whole: u64,
 }
 
 impl Session {
@@ -197,6 +199,7 @@ impl Session {
             kept: 0,
             stirred: false,
             at: 0,
+            whole: 0,
         };
         let mut settings = Vec::with_capacity(12);
         for (name, value) in [
@@ -234,6 +237,13 @@ impl Session {
         self.receiving
     }
 
+    /// What has begun and not come whole, a frame (of which there is a `rest`) or a block of header fields: how many of them came
+    /// before it. As long as that stays the same, the peer is waited for.
+    #[must_use]
+    pub fn begun(&self, rest: bool) -> Option<u64> {
+        (rest || self.block.is_some()).then_some(self.whole)
+    }
+
     /// The stream that came last.
     #[must_use]
     pub fn last_stream(&self) -> u32 {
@@ -258,12 +268,14 @@ impl Session {
     /// [`Fault`] if the connection has to end.
     pub fn receive(&mut self, bytes: &[u8], calls: &mut Vec<Call>) -> Result<usize, Fault> {
         self.receive_frames(bytes, calls).map_err(|code| {
-            let mut payload = [0; 8];
-            payload[..4].copy_from_slice(&self.last.to_be_bytes());
-            payload[4..].copy_from_slice(&(code as u32).to_be_bytes());
-            frame::put(&mut self.out, frame::GOAWAY, 0, 0, &payload);
+            self.put_goaway(self.last, code);
             Fault(code)
         })
+    }
+
+    /// Says that the connection ends because what the peer has begun does not come whole.
+    pub fn end_late(&mut self) {
+        self.put_goaway(self.last, ErrorCode::EnhanceYourCalm);
     }
 
     fn receive_frames(&mut self, bytes: &[u8], calls: &mut Vec<Call>) -> Result<usize, ErrorCode> {
@@ -290,6 +302,7 @@ impl Session {
             self.at = at;
             self.frame(head, payload, from, calls)?;
             at = from + head.len;
+            self.whole += u64::from(self.block.is_none());
         }
         Ok(at)
     }
@@ -687,7 +700,7 @@ impl Session {
             frame::put(&mut self.out, frame::PING, frame::ACK, 0, payload);
         } else if self.phase == Phase::Leaving && payload == GOODBYE {
             self.phase = Phase::Left;
-            self.put_goaway(self.last);
+            self.put_goaway(self.last, ErrorCode::NoError);
         }
         Ok(())
     }
@@ -726,14 +739,15 @@ impl Session {
     pub fn leave(&mut self) {
         if !matches!(self.phase, Phase::Leaving | Phase::Left) {
             self.phase = Phase::Leaving;
-            self.put_goaway(LAST_STREAM);
+            self.put_goaway(LAST_STREAM, ErrorCode::NoError);
             frame::put(&mut self.out, frame::PING, 0, 0, &GOODBYE);
         }
     }
 
-    fn put_goaway(&mut self, last: u32) {
+    fn put_goaway(&mut self, last: u32, code: ErrorCode) {
         let mut payload = [0; 8];
         payload[..4].copy_from_slice(&last.to_be_bytes());
+        payload[4..].copy_from_slice(&(code as u32).to_be_bytes());
         frame::put(&mut self.out, frame::GOAWAY, 0, 0, &payload);
     }
 }

@@ -424,6 +424,46 @@ fn long_heads_are_taken_and_longer_ones_end_their_call_only() {
     assert!(calls.is_empty());
 }
 
+/// Whoever waits for a part knows it by what came before it.
+#[test]
+fn what_has_begun_is_told_until_it_is_whole() {
+    let mut session = session();
+    assert_eq!(session.begun(false), None);
+    let before = session.begun(true).expect("a frame has begun");
+    receive(&mut session, &put(frame::PING, 0, 0, &[0; 8])).expect("a ping");
+    assert_eq!(
+        session.begun(true),
+        Some(before + 1),
+        "that is another frame"
+    );
+    let block = fields(PATH);
+    receive(&mut session, &put(frame::HEADERS, 0, 1, &block[..3])).expect("fields");
+    for byte in &block[3..] {
+        assert_eq!(
+            session.begun(false),
+            Some(before + 1),
+            "a piece is not all of it"
+        );
+        let piece = put(frame::CONTINUATION, 0, 1, &[*byte]);
+        receive(&mut session, &piece).expect("fields");
+    }
+    let end = put(frame::CONTINUATION, frame::END_HEADERS, 1, &[]);
+    receive(&mut session, &end).expect("fields");
+    assert_eq!(session.begun(false), None);
+    // Two in one read are two.
+    let two = [1, 3].map(|id| put(frame::HEADERS, 0, 2 + id, &block));
+    let read = [
+        &two[0][..],
+        &put(frame::CONTINUATION, frame::END_HEADERS, 3, &[]),
+        &two[1],
+    ]
+    .concat();
+    receive(&mut session, &read).expect("fields");
+    assert_eq!(session.begun(false), Some(before + 3));
+    session.end_late();
+    assert_eq!(written(&mut session).last(), Some(&(frame::GOAWAY, 0, 0)));
+}
+
 #[test]
 fn what_is_no_http2_is_a_fault() {
     for (bytes, code) in [
