@@ -42,9 +42,7 @@ impl Bound {
 
     /// By any algorithm but the calendar.
     pub(crate) fn per_period(method: Method, quota: Quota) -> Self {
-        let unit = Unit::ALL
-            .into_iter()
-            .find(|unit| unit.nanos() == quota.period);
+        let unit = Unit::of_length(quota.period);
         let plain = method == Method::Small(AlgorithmKind::FixedWindowEpoch) && unit.is_some();
         Self {
             method,

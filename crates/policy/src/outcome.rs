@@ -38,6 +38,8 @@ pub struct Counting {
     pub algorithm: &'static str,
     /// Units per window.
     pub quota: u64,
+    /// Units that may pass at one instant; as many as the quota where nothing else is said.
+    pub burst: u64,
     /// Length of the window; of a calendar's about, of places in use how long a lease lasts.
     pub window: Nanos,
     /// What the request weighs, or gives back.
@@ -77,6 +79,7 @@ impl Resolved<'_> {
                             counting: Some(Counting {
                                 algorithm: part.bound.method.name(),
                                 quota: part.bound.quota.limit,
+                                burst: part.bound.quota.burst,
                                 window: part.bound.window(),
                                 cost: applied.cost,
                                 decision: *decision,
@@ -172,6 +175,16 @@ pub(crate) fn until_change(decision: &Decision, denied: bool) -> Nanos {
     }
 }
 
+/// Quota and window as clients are told of them: never is more left than the quota. A bucket that holds more than it earns in its
+/// period is told by what it holds, and the time in which it earns that; so the rate is that of the rule.
+pub(crate) fn told(quota: u64, burst: u64, window: Nanos) -> (u64, Nanos) {
+    if burst <= quota || quota == 0 {
+        return (quota, window);
+    }
+    let stretched = (u128::from(window) * u128::from(burst)).div_ceil(u128::from(quota));
+    (burst, Nanos::try_from(stretched).unwrap_or(Nanos::MAX))
+}
+
 impl Outcome<'_> {
     /// As headers tell it; `None` without a limit. A limit without a name is called by the keys of its descriptor.
     fn standing(&self, request: &RateLimitRequest) -> Option<Standing<'_>> {
@@ -187,10 +200,11 @@ impl Outcome<'_> {
             name => name.into(),
         };
         let over = self.over && !self.shadow;
+        let (quota, window) = told(counting.quota, counting.burst, counting.window);
         Some(Standing {
             name,
-            quota: counting.quota,
-            window_secs: seconds(counting.window),
+            quota,
+            window_secs: seconds(window),
             remaining: if decision.allowed || self.role == Role::Refund {
                 decision.remaining
             } else {
@@ -217,6 +231,7 @@ mod tests {
             counting: Some(Counting {
                 algorithm: "",
                 quota: 1,
+                burst: 1,
                 window: 1,
                 cost: 1,
                 decision: Decision {

@@ -68,6 +68,11 @@ impl Unit {
             .find(|unit| unit.name().eq_ignore_ascii_case(name))
     }
 
+    /// The unit of this length, if there is one.
+    pub(crate) fn of_length(length: Nanos) -> Option<Self> {
+        Self::ALL.into_iter().find(|unit| unit.nanos() == length)
+    }
+
     /// Length in seconds.
     pub const fn secs(self) -> u64 {
         match self {

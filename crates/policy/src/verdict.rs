@@ -4,10 +4,11 @@ use tollgate_limiter::Decision;
 use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus, RateLimit};
 use tollgate_wire::rls::{Duration, HeaderValue, RateLimitRequest, RateLimitResponse};
 
+use crate::bound::Bound;
 use crate::describe;
 use crate::headers::HeaderForm;
 use crate::modes::HeaderNames;
-use crate::outcome::{retry_of, standings, until_change};
+use crate::outcome::{retry_of, standings, told, until_change};
 use crate::resolve::{Applied, Item, Part, Resolved, Role};
 use crate::ruleset::Quota;
 use crate::unit::Unit;
@@ -200,11 +201,17 @@ fn limited(applied: &Applied<'_>, part: &Part<'_>, decision: &Decision) -> Descr
         true => Code::Ok,
         false => Code::OverLimit,
     };
+    let Bound { quota, unit, .. } = part.bound;
+    let (limit, unit) = match told(quota.limit, quota.burst, quota.period) {
+        (limit, _) if limit == quota.limit => (limit, unit),
+        // Envoy tells of a window only where it has a unit.
+        (limit, window) => (limit, Unit::of_length(window)),
+    };
     DescriptorStatus {
         current_limit: Some(RateLimit {
             name: part.name.to_owned(),
-            requests_per_unit: u32::try_from(part.bound.quota.limit).unwrap_or(u32::MAX),
-            unit: part.bound.unit.map_or(0, |unit| unit.wire() as i32),
+            requests_per_unit: u32::try_from(limit).unwrap_or(u32::MAX),
+            unit: unit.map_or(0, |unit| unit.wire() as i32),
         }),
         limit_remaining: match decision.allowed {
             true => u32::try_from(decision.remaining).unwrap_or(u32::MAX),

@@ -104,6 +104,48 @@ fn who_is_denied_is_told_when_to_come_back() {
     }
 }
 
+/// Nobody is told that more is left than there ever is.
+#[test]
+fn a_bucket_that_holds_more_than_it_earns_in_its_period_is_told_by_what_it_holds() {
+    let minute = rate_limit::Unit::Minute as i32;
+    for (burst, limit, unit, window_secs) in [
+        (400, 400, 0, 240),
+        // As many in a minute as 100 in a second.
+        (6_000, 6_000, minute, 60),
+        (101, 101, 0, 2),
+        (100, 100, rate_limit::Unit::Second as i32, 1),
+        // Less may pass at once than in a period.
+        (20, 100, rate_limit::Unit::Second as i32, 1),
+    ] {
+        let unit_name = if burst == 400 { "minute" } else { "second" };
+        let rules = ruleset(&format!(
+            "domain: basic\ndescriptors: [{{key: k, rate_limit: {{unit: {unit_name}, requests_per_unit: 100, algorithm: gcra, burst: {burst}}}}}]"
+        ));
+        let request = request(vec![descriptor(&["k=x"])]);
+        let resolved = rules.resolve(&request).expect("a valid request");
+        let decision = Decision {
+            limit: burst,
+            remaining: burst - 1,
+            ..ALLOWED
+        };
+        let status = &resolved.verdict(&request, &[decision]).statuses[0];
+        let told = status.current_limit.as_ref().expect("a limit");
+        assert_eq!(
+            (u64::from(told.requests_per_unit), told.unit),
+            (limit, unit),
+            "{burst}"
+        );
+        assert_eq!(u64::from(status.limit_remaining), burst - 1);
+        let outcomes = resolved.outcomes(&[decision]);
+        let standing = &standings(&outcomes, &request)[0];
+        assert_eq!(
+            (standing.quota, standing.window_secs),
+            (limit, window_secs),
+            "{burst}"
+        );
+    }
+}
+
 #[test]
 fn all_that_pass_make_a_pass() {
     let rules = ruleset(RULES);

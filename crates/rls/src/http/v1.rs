@@ -77,6 +77,8 @@ struct LimitJson<'a> {
 struct CountingJson {
     algorithm: &'static str,
     limit: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<u64>,
     window_ms: u64,
     cost: u64,
     remaining: u64,
@@ -136,6 +138,7 @@ impl<'a> LimitJson<'a> {
             counting: outcome.counting.as_ref().map(|counting| CountingJson {
                 algorithm: counting.algorithm,
                 limit: counting.quota,
+                burst: (counting.burst != counting.quota).then_some(counting.burst),
                 window_ms: counting.window.div_ceil(1_000_000),
                 cost: counting.cost,
                 remaining: counting.decision.remaining,
