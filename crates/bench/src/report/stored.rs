@@ -219,7 +219,8 @@ fn comparison_row(row: &ComparisonRow, across: bool, lang: Lang) -> Vec<TextCell
     } else {
         format!("{} · {} · {}", row.target_b, row.scenario, row.operation_b)
     };
-    let test = row.test.as_ref();
+    // Of too few starts the sizes come out as extremes and mean nothing.
+    let test = row.test.as_ref().filter(|_| row.verdict != Verdict::TooFew);
     let tint = match row.verdict {
         Verdict::Better => Tint::Good,
         Verdict::Worse => Tint::Bad,
