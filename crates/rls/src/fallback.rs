@@ -68,10 +68,15 @@ impl Fallbacks {
         }))
     }
 
+    /// Whether the latest request could not be decided.
+    pub(crate) fn is_down(&self) -> bool {
+        self.0.down.load(Ordering::Relaxed)
+    }
+
     /// The backend has decided a request.
     pub(crate) fn answered(&self) {
         // Nearly always a read of what nobody writes.
-        if self.0.down.load(Ordering::Relaxed) {
+        if self.is_down() {
             self.0.down.store(false, Ordering::Relaxed);
         }
     }
@@ -226,7 +231,7 @@ impl fmt::Display for Fallbacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = &self.0;
         let name = "tollgate_backend_up";
-        let up = u8::from(!state.down.load(Ordering::Relaxed));
+        let up = u8::from(!self.is_down());
         writeln!(
             f,
             "# HELP {name} Whether the backend has decided the latest request.\n# TYPE {name} gauge\n{name} {up}"

@@ -8,11 +8,12 @@ use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
 use tollgate_policy::{HotKey, LimitCheck, OnError, Role, Ruleset, Unit};
 
 use crate::backend::AnyBackend;
+use crate::fallback::Fallbacks;
 use crate::log::{LogLevel, LogLine};
 
 /// Time between two looks at the backend.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// The counters that a look asks for. Nothing is ever taken from them.
+/// The counters that a look asks for.
 const PROBE_KEY: &[u8] = b"rl:health";
 const PROBE_KEY_PER_SECOND: &[u8] = b"rl:health:s";
 
@@ -121,20 +122,22 @@ impl Health {
     }
 
     /// Asks the backend once a second whether it decides, until the service stops. The store of this process does not while it is
-    /// a replica, has too few of its own, or cannot write what it counts.
+    /// a replica, has too few of its own, or cannot write what it counts. One elsewhere is looked at as long as it decides requests;
+    /// since it has not, units are taken, because a store that can be read may not count.
     pub(crate) async fn probe(
         self,
         backend: AnyBackend,
+        fallbacks: Fallbacks,
         log: LogLine,
         mut stopped: watch::Receiver<bool>,
     ) {
-        let check = |key, unit: Unit| LimitCheck {
+        let check = |key, unit: Unit, act| LimitCheck {
             key,
             method: Method::Small(AlgorithmKind::FixedWindowEpoch),
-            quota: Quota::new(1, unit.nanos()),
-            cost: Cost(0),
+            quota: Quota::new(u64::from(u32::MAX), unit.nanos()),
+            cost: Cost(u64::from(act == Act::Take)),
             role: Role::Enforced,
-            act: Act::Peek,
+            act,
             descriptor: 0,
             on_error: OnError::DEFAULT,
             exact: false,
@@ -142,12 +145,18 @@ impl Health {
             hot_key: HotKey::Exact,
         };
         // Limits per second may have a store of their own.
-        let checks = [
-            check(PROBE_KEY, Unit::Hour),
-            check(PROBE_KEY_PER_SECOND, Unit::Second),
-        ];
+        let checks = |act| {
+            [
+                check(PROBE_KEY, Unit::Hour, act),
+                check(PROBE_KEY_PER_SECOND, Unit::Second, act),
+            ]
+        };
         loop {
-            let answer = backend.decides(&checks).await;
+            let act = match fallbacks.is_down() {
+                true => Act::Take,
+                false => Act::Peek,
+            };
+            let answer = backend.decides(&checks(act)).await;
             if self.change(|parts| parts.backend = answer.is_ok()) {
                 match &answer {
                     Ok(()) => log(LogLevel::Info, "the backend decides again"),

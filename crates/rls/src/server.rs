@@ -197,7 +197,7 @@ impl RlsServer {
             Box::new(move || make(None)) as MakeService
         });
         server.start_loops(&config, &mut listeners, &places, makes.collect())?;
-        server.spawn_beside(&config, &tls, make_backend, metrics, &stopped)?;
+        server.spawn_beside(&config, &tls, (make_backend, fallbacks), metrics, &stopped)?;
         server.follow_rules(&config, source, in_force, stopped.clone())?;
         let accepts = Accepts::all(listeners).map_err(StartError::Thread)?;
         server.spawn("rls-accept".to_owned(), move || {
@@ -324,7 +324,7 @@ impl RlsServer {
         &mut self,
         config: &RlsConfig,
         tls: &PortsTls,
-        make_backend: MakeBackend,
+        (make_backend, fallbacks): (MakeBackend, Fallbacks),
         metrics: Arc<Metrics>,
         stopped: &watch::Receiver<bool>,
     ) -> Result<(), StartError> {
@@ -337,7 +337,7 @@ impl RlsServer {
         }
         let (health, told) = (self.health.clone(), stopped.clone());
         self.spawn("rls-health".to_owned(), move || async move {
-            health.probe(make_backend(), log, told).await;
+            health.probe(make_backend(), fallbacks, log, told).await;
         })?;
         if let Some(statsd) = config.statsd.clone() {
             let told = stopped.clone();

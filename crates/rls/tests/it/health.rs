@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use prost::Message;
 use tollgate_commands::gate::Restrictions;
 use tollgate_engine::{Engine, EngineConfig, Handle};
-use tollgate_testkit::PATIENCE;
 use tollgate_testkit::process::free_port;
+use tollgate_testkit::{PATIENCE, Server, peers};
 use tollgate_wire::rls::SERVICE_NAME;
 use tonic::Code;
 
-use crate::support::Service;
+use crate::support::{Service, descriptor, request, told};
 
 pub(crate) const CHECK: &str = "/grpc.health.v1.Health/Check";
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
@@ -126,4 +126,40 @@ async fn health_follows_whether_the_own_store_counts() {
     becomes(&errs, NOT_SERVING).await;
     engine.restrict(Restrictions::NONE);
     becomes(&errs, SERVING).await;
+}
+
+/// A store that answers but takes no writes decides nothing. A look at it goes well all the same, so once a request has failed the
+/// store is asked to count.
+async fn health_follows_whether_a_store_elsewhere_counts(store: &Server) {
+    let service = Service::remote(&format!("redis://{}", store.addr()));
+    let mut client = service.client().await;
+    let mut ask = async || client.ask(request(vec![descriptor(&["ten=x"])])).await;
+    ask().await.expect("an answer");
+    becomes(&service, SERVING).await;
+    let mut control = store.connect().expect("it listens");
+    let mut needs = |replicas| {
+        let words = ["CONFIG", "SET", "min-replicas-to-write", replicas];
+        told(&mut control, &words);
+    };
+    needs("1");
+    ask().await.expect_err("nothing is counted");
+    becomes(&service, NOT_SERVING).await;
+    // With nobody who asks.
+    needs("0");
+    becomes(&service, SERVING).await;
+    ask().await.expect("an answer");
+}
+
+#[tokio::test]
+async fn health_follows_whether_redis_counts() {
+    let Some(redis) = Server::redis(&[]).expect("redis-server starts") else {
+        return peers::skip("health_follows_whether_redis_counts", "redis-server");
+    };
+    health_follows_whether_a_store_elsewhere_counts(&redis).await;
+}
+
+#[tokio::test]
+async fn health_follows_whether_a_tollgate_elsewhere_counts() {
+    let store = Server::tollgate(&[]).expect("it starts");
+    health_follows_whether_a_store_elsewhere_counts(&store).await;
 }
