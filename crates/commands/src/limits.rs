@@ -82,6 +82,10 @@ limits! {
     stream_node_max_bytes = "stream-node-max-bytes", 4096;
     /// Most entries of a node of a stream; 0 = no limit.
     stream_node_max_entries = "stream-node-max-entries", 100;
+    /// Seconds for which a new stream remembers the IDs of its producers.
+    stream_idmp_duration = "stream-idmp-duration", 100;
+    /// Most IDs of a producer that a new stream remembers.
+    stream_idmp_maxsize = "stream-idmp-maxsize", 100;
     /// Largest sparse HyperLogLog, in bytes.
     hll_sparse_max_bytes = "hll-sparse-max-bytes", 3000;
     /// Most bytes that the data may take; 0 = no limit.

@@ -8,6 +8,7 @@ mod group;
 mod id;
 mod log;
 mod node;
+mod producers;
 mod range;
 mod trim;
 
@@ -17,6 +18,7 @@ pub use group::{Consumer, ConsumerIndex, Group, GroupMut, Groups, Pending, READ_
 pub use id::StreamId;
 pub use log::{AppendError, Log, LogState, NewId, NodeLimits};
 pub use node::MalformedNode;
+pub use producers::{DURATION_SECS, MOST_IDS, Memory, Producers, Recorded, id_of_message};
 pub use range::{Entry, Fields, Range, RangeBack};
 pub use trim::{Trim, Trimming};
 
@@ -25,12 +27,33 @@ pub use trim::{Trim, Trimming};
 pub struct Stream {
     log: Log,
     groups: Groups,
+    /// Boxed, as few streams have any.
+    producers: Option<Box<Producers>>,
 }
 
 impl Stream {
     /// Puts a stream together from what was stored.
     pub fn from_parts(log: Log, groups: Groups) -> Stream {
-        Stream { log, groups }
+        Stream {
+            log,
+            groups,
+            producers: None,
+        }
+    }
+
+    /// The producers whose IDs it remembers; `None` for a stream that never had any, and remembers as by default.
+    pub fn producers(&self) -> Option<&Producers> {
+        self.producers.as_deref()
+    }
+
+    /// The producers to change.
+    pub fn producers_mut(&mut self) -> Option<&mut Producers> {
+        self.producers.as_deref_mut()
+    }
+
+    /// The producers to change, which there are from now on.
+    pub fn with_producers(&mut self) -> &mut Producers {
+        self.producers.get_or_insert_default()
     }
 
     /// The entries.
@@ -76,7 +99,10 @@ impl Container for Stream {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.log.heap_bytes() + self.groups.heap_bytes()
+        let producers = self.producers.as_deref();
+        self.log.heap_bytes()
+            + self.groups.heap_bytes()
+            + producers.map_or(0, Producers::heap_bytes)
     }
 }
 

@@ -92,6 +92,8 @@ impl Form {
             }
             "HGETEX" => return Form::HGetEx,
             "HSETEX" => return Form::HSetEx,
+            // Their state has no form in Redis 7.0, either.
+            "XCFGSET" | "XIDMPRECORD" => return Form::AsItIs,
             _ => {}
         }
         if row.group == Group::RateLimit || is_younger(row) {

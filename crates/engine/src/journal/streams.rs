@@ -1,6 +1,6 @@
 //! Commands on streams, whose IDs come from the clock and whose groups remember when something was delivered.
 
-use tollgate_containers::stream::{Group, Stream, StreamId};
+use tollgate_containers::stream::{Group, Stream, StreamId, id_of_message};
 use tollgate_keyspace::{Object, ValueRef};
 use tollgate_wire::resp::Value;
 
@@ -34,6 +34,10 @@ fn trimming<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H) -> Option<(Vec<Vec
             at += 1;
         } else if is_one_of(word, &[b"KEEPREF"]) {
             at += 1;
+        } else if is_one_of(word, &[b"IDMPAUTO"]) {
+            at += 2;
+        } else if is_one_of(word, &[b"IDMP"]) {
+            at += 3;
         } else if is_one_of(word, &[b"DELREF", b"ACKED"]) {
             return None;
         } else if is_one_of(word, &[b"LIMIT"]) {
@@ -72,19 +76,56 @@ fn what_is_left<H: Cells + ?Sized>(
     })
 }
 
-/// XADD with the ID that was given.
+/// The producer that XADD names, and the ID it has given its message. `at`: the place of the entry's ID.
+fn own_id<'a>(args: &[&'a [u8]], at: usize) -> Option<(&'a [u8], Vec<u8>)> {
+    let mut words = 2;
+    // As in [`trimming`]: a producer may be called as an option is.
+    while words < at {
+        let word = args[words];
+        words += if is_one_of(word, &[b"IDMPAUTO"]) {
+            let fields = args.get(at + 1..).unwrap_or_default();
+            return Some((args[words + 1], id_of_message(fields).to_vec()));
+        } else if is_one_of(word, &[b"IDMP"]) {
+            return Some((args[words + 1], args[words + 2].to_vec()));
+        } else if is_one_of(word, &[b"MAXLEN", b"MINID"]) {
+            let marked = args[words + 1] == b"~" || args[words + 1] == b"=";
+            2 + usize::from(marked)
+        } else if is_one_of(word, &[b"LIMIT"]) {
+            2
+        } else {
+            1
+        };
+    }
+    None
+}
+
+/// XADD with the ID that was given, and without the one of its producer, which follows: servers that do not know such have the
+/// entry all the same.
 pub(super) fn record_xadd<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H) {
     let args = done.call.args;
     let Some((options, at)) = trimming(done, held) else {
         return done.record_state(held);
     };
-    let id = stream(done, held, args[1], |stream| stream.log().last_id());
-    let id = id.unwrap_or(StreamId::MIN).to_string();
+    let own_id = own_id(args, at);
+    let last = stream(done, held, args[1], |stream| {
+        let log = stream.log();
+        (log.last_id(), log.get(log.last_id()).is_some())
+    });
+    let (id, is_there) = last.unwrap_or((StreamId::MIN, false));
+    // An ID cannot be recorded for an entry that was trimmed at once.
+    if own_id.is_some() && !is_there {
+        return done.record_state(held);
+    }
+    let id = id.to_string();
     let mut words: Vec<&[u8]> = vec![b"XADD", args[1]];
     words.extend(options.iter().map(Vec::as_slice));
     words.push(id.as_bytes());
     words.extend(args.get(at + 1..).unwrap_or_default());
     done.add(&words);
+    if let Some((producer, own_id)) = own_id {
+        let key = args[1];
+        done.add(&[b"XIDMPRECORD", key, producer, &own_id, id.as_bytes()]);
+    }
 }
 
 /// XTRIM to what is left.

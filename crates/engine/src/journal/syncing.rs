@@ -69,7 +69,8 @@ impl Syncs {
 }
 
 fn dialect_of(to: &Arc<dyn Replica>) -> Dialect {
-    match to.is_valkey() {
+    // Replicas of this kind pose as Valkey to get all of its data; Redis' form says more.
+    match to.is_valkey() && !to.knows_limiters() {
         true => Dialect::Valkey,
         false => Dialect::Redis,
     }

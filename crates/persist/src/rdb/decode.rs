@@ -1,4 +1,4 @@
-//! Reads values of every type and encoding of versions 1 to 12.
+//! Reads values of every type and encoding of versions 1 to 13.
 
 use tollgate_containers::hash::{Hash, Keep};
 use tollgate_containers::list::List;
@@ -59,7 +59,7 @@ impl Reader<'_> {
             | kind::HASH_LISTPACK_EXPIRING_PRE_GA
             | kind::HASH_EXPIRING
             | kind::HASH_LISTPACK_EXPIRING => Object::Hash(self.hash(kind, shapes)?),
-            kind::STREAM | kind::STREAM_2 | kind::STREAM_3 => {
+            kind::STREAM | kind::STREAM_2 | kind::STREAM_3 | kind::STREAM_4 => {
                 return self
                     .stream(kind)
                     .map(|stream| Some(Value::Object(Box::new(Object::Stream(Box::new(stream))))));

@@ -1,7 +1,8 @@
 //! Reads streams.
 
 use tollgate_containers::stream::{
-    Group, Groups, Log, LogState, Pending, READ_UNKNOWN, Stream, StreamId,
+    DURATION_SECS, Group, Groups, Log, LogState, MOST_IDS, Memory, Pending, Producers,
+    READ_UNKNOWN, Stream, StreamId,
 };
 
 use super::{RdbError, Reader, kind};
@@ -37,7 +38,39 @@ impl Reader<'_> {
                 return Err(self.corrupt("a consumer group that stands twice"));
             }
         }
-        Ok(Stream::from_parts(log, groups))
+        let mut stream = Stream::from_parts(log, groups);
+        if kind >= kind::STREAM_4 {
+            let producers = self.producers()?;
+            // All streams of a file of Redis 8.6 say this much.
+            if producers != Producers::default() {
+                *stream.with_producers() = producers;
+            }
+        }
+        Ok(stream)
+    }
+
+    fn producers(&mut self) -> Result<Producers, RdbError> {
+        let memory = Memory {
+            duration_secs: self.plain_length()?,
+            most: self.plain_length()?,
+        };
+        if !DURATION_SECS.contains(&memory.duration_secs) || !MOST_IDS.contains(&memory.most) {
+            return Err(self.corrupt("a stream that remembers too much or too little"));
+        }
+        let mut producers = Producers::new(memory);
+        for _ in 0..self.plain_length()? {
+            let name = self.string()?;
+            let mut entries = Vec::new();
+            for _ in 0..self.plain_length()? {
+                entries.push((self.string()?, self.stream_id()?));
+            }
+            if !producers.restore(&name, entries) {
+                return Err(self.corrupt("a producer or its ID that stands twice"));
+            }
+        }
+        producers.added = self.plain_length()?;
+        producers.duplicates = self.plain_length()?;
+        Ok(producers)
     }
 
     fn stream_id(&mut self) -> Result<StreamId, RdbError> {

@@ -1,4 +1,5 @@
-//! Writes values as redis-server 7.0 does; hashes with field expiry as Redis 7.4 or Valkey 9 does.
+//! Writes values as redis-server 7.0 does; hashes with field expiry as Redis 7.4 or Valkey 9 does, streams that remember the IDs of
+//! producers as Redis 8.6 does.
 
 use std::io;
 
@@ -7,7 +8,7 @@ use tollgate_containers::list::List;
 use tollgate_containers::listpack::Listpack;
 use tollgate_containers::set::{Member, Set};
 use tollgate_containers::sorted_set::SortedSet;
-use tollgate_containers::stream::{Group, Stream, StreamId};
+use tollgate_containers::stream::{Group, Producers, Stream, StreamId};
 use tollgate_containers::{Container, number};
 use tollgate_keyspace::{Object, ValueRef};
 use tollgate_wire::resp::push_double;
@@ -67,7 +68,15 @@ pub(super) fn kind_of(value: ValueRef<'_>, dialect: Dialect) -> u8 {
             (false, false) => kind::HASH,
             (false, true) => kind::HASH_EXPIRING,
         },
-        ValueRef::Object(Object::Stream(_)) => kind::STREAM_2,
+        ValueRef::Object(Object::Stream(stream)) => kind_of_stream(stream, dialect),
+    }
+}
+
+/// Valkey has no form for the IDs of producers.
+fn kind_of_stream(stream: &Stream, dialect: Dialect) -> u8 {
+    match (stream.producers(), dialect) {
+        (Some(_), Dialect::Redis) => kind::STREAM_4,
+        _ => kind::STREAM_2,
     }
 }
 
@@ -200,6 +209,7 @@ impl Writer<'_> {
     }
 
     fn stream(&mut self, stream: &Stream) -> io::Result<()> {
+        let kind = kind_of_stream(stream, self.dialect);
         let log = stream.log();
         self.length(log.nodes().len());
         for (first, node) in log.nodes() {
@@ -215,8 +225,29 @@ impl Writer<'_> {
         self.length(stream.groups().len());
         for (name, group) in stream.groups().iter() {
             self.string(name)?;
-            self.group(group)?;
+            self.group(group, kind)?;
         }
+        match stream.producers().filter(|_| kind == kind::STREAM_4) {
+            Some(producers) => self.producers(producers),
+            None => Ok(()),
+        }
+    }
+
+    fn producers(&mut self, producers: &Producers) -> io::Result<()> {
+        let memory = producers.memory();
+        self.length64(memory.duration_secs);
+        self.length64(memory.most);
+        self.length(producers.len());
+        for (name, entries) in producers.iter() {
+            self.string(name)?;
+            self.length(entries.len());
+            for (own_id, id) in entries {
+                self.string(own_id)?;
+                self.stream_id(id);
+            }
+        }
+        self.length64(producers.added);
+        self.length64(producers.duplicates);
         Ok(())
     }
 
@@ -225,7 +256,7 @@ impl Writer<'_> {
         self.length64(id.seq);
     }
 
-    fn group(&mut self, group: &Group) -> io::Result<()> {
+    fn group(&mut self, group: &Group, kind: u8) -> io::Result<()> {
         self.stream_id(group.last_id);
         self.length64(group.entries_read as u64);
         self.length(group.pending_len());
@@ -238,6 +269,10 @@ impl Writer<'_> {
         for consumer in group.consumers() {
             self.string(consumer.name())?;
             self.bytes(&consumer.seen_ms.to_le_bytes())?;
+            if kind >= kind::STREAM_3 {
+                // When it was last given an entry is not known; it cannot have been later.
+                self.bytes(&consumer.seen_ms.to_le_bytes())?;
+            }
             self.length(consumer.pending_len());
             for id in consumer.pending_from(StreamId::MIN) {
                 self.bytes(&id.to_bytes())?;

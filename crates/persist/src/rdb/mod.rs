@@ -1,6 +1,6 @@
 //! RDB files, version 10: what redis-server 7.0 writes and reads.
 //!
-//! Values are stored as redis-server stores them, and every type and encoding of versions 1 to 12 and of Valkey's is read. A rate limiter
+//! Values are stored as redis-server stores them, and every type and encoding of versions 1 to 13 and of Valkey's is read. A rate limiter
 //! has no counterpart there: each is an auxiliary field, which redis-server skips when it loads the file and this program
 //! reads back exactly. A module's values are an error that names the key.
 
@@ -34,8 +34,11 @@ pub use writer::{Dialect, Options, Writer};
 /// Version that is written.
 pub const VERSION: u32 = 10;
 
-/// Newest version of Redis that is read; it brought hashes whose fields expire.
-pub(crate) const VERSION_MAX: u32 = 12;
+/// The version of Redis that brought hashes whose fields expire.
+const VERSION_FIELDS: u32 = 12;
+
+/// Newest version of Redis that is read; it brought streams that remember the IDs of producers.
+pub(crate) const VERSION_MAX: u32 = 13;
 
 /// The version of Valkey 9, which went its own way from version 11 on: it has one form of hashes whose fields expire.
 pub(crate) const VERSION_VALKEY: u32 = 80;
@@ -104,6 +107,8 @@ mod kind {
     pub(super) const HASH_LISTPACK_EXPIRING_PRE_GA: u8 = 23;
     pub(super) const HASH_EXPIRING: u8 = 24;
     pub(super) const HASH_LISTPACK_EXPIRING: u8 = 25;
+    /// With the IDs that producers have given their messages.
+    pub(super) const STREAM_4: u8 = 26;
     /// A rate limiter in a payload: one string that holds its state.
     pub(super) const LIMITER: u8 = 200;
 }

@@ -7,7 +7,10 @@ use std::fmt;
 
 use tollgate_keyspace::{Value, ValueRef};
 
-use super::{Dialect, Reader, Shapes, VERSION, VERSION_MAX, Writer, encode, is_readable, kind};
+use super::{
+    Dialect, Reader, Shapes, VERSION, VERSION_FIELDS, VERSION_MAX, Writer, encode, is_readable,
+    kind,
+};
 use crate::crc64;
 
 /// Bytes of version and checksum.
@@ -48,7 +51,8 @@ pub fn dump_value_as(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
     drop(writer.value(value));
     drop(writer.end_bare());
     let version = match kind {
-        kind::HASH_EXPIRING | kind::HASH_LISTPACK_EXPIRING => VERSION_MAX,
+        kind::HASH_EXPIRING | kind::HASH_LISTPACK_EXPIRING => VERSION_FIELDS,
+        kind::STREAM_4 => VERSION_MAX,
         _ => VERSION,
     };
     payload.extend_from_slice(&(version as u16).to_le_bytes());

@@ -57,7 +57,7 @@ fn errors_say_what_is_wrong() {
     // A newer version is an error (fact 115).
     assert_eq!(
         error(b"REDIS0099"),
-        "RDB version 99; versions 1 to 12 of Redis and 80 of Valkey can be read"
+        "RDB version 99; versions 1 to 13 of Redis and 80 of Valkey can be read"
     );
     for (header, found) in [("VALKEY012", 12), ("REDIS0080", 80), ("VALKEY081", 81)] {
         let begin = format!("RDB version {found};");

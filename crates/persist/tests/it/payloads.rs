@@ -311,6 +311,38 @@ fn hashes_keep_the_expiries_of_their_fields() {
     assert_eq!(expiries(&value), [None, Some(at), Some(at + 10)]);
 }
 
+/// What DUMP of Redis 8.6.3 gives of a stream of two entries and three IDs of two producers.
+#[test]
+fn streams_keep_the_ids_of_producers_byte_for_byte() {
+    let hex = "1a0110000003a352944000000000000000000129290000000f0002010001010181660200010201000100018176020401 \
+         02010101dfff028176020401ff0281000003a3529440010081000003a352944000010000020032070201700201628100 \
+         0003a35294400001016181000003a35294400100017101c00181000003a3529440000103000d00c178efa87c7f4b3d";
+    let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let payload: Vec<u8> = digits
+        .chunks(2)
+        .map(|pair| {
+            let pair = std::str::from_utf8(pair).expect("digits");
+            u8::from_str_radix(pair, 16).expect("a byte")
+        })
+        .collect();
+    let value = restore_value(&payload, &Shapes::default()).expect("a stream");
+    assert_eq!(dump_value(value.as_ref()), payload);
+    let Value::Object(object) = &value else {
+        panic!("no collection");
+    };
+    let Object::Stream(stream) = &**object else {
+        panic!("no stream");
+    };
+    let producers = stream.producers().expect("producers");
+    let memory = producers.memory();
+    assert_eq!((memory.duration_secs, memory.most), (50, 7));
+    assert_eq!((producers.counts(0), producers.added), ((2, 3), 3));
+    // A stream of Redis 8.6 without any is as one of Redis 7.0.
+    let plain =
+        restored(b"\x1a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40\x64\x40\x64\x00\x00\x00");
+    assert_eq!(dump_value(plain.expect("a stream").as_ref())[0], 19);
+}
+
 #[test]
 fn hostile_bodies_are_refused() {
     for body in [
@@ -332,6 +364,10 @@ fn hostile_bodies_are_refused() {
         b"\x13\x01\x03abc",
         b"\x13\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00",
         b"\x13\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x01g\x00\x00\x00\x01",
+        // A stream that remembers for no time, as many as never, and a producer twice.
+        b"\x1a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00",
+        b"\x1a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x67\x11\x00\x00\x00",
+        b"\x1a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x05\x02\x01p\x01\x011\x01\x01\x01p\x01\x012\x01\x01\x00\x00",
         b"\x06\x00",
         b"\xc8\x03\0\0\0\0\0\0\0\0",
     ] {
@@ -343,7 +379,7 @@ fn hostile_bodies_are_refused() {
         );
     }
     assert_eq!(
-        restore_value(&sealed(b"\0\x01a", 13), &Shapes::default()),
+        restore_value(&sealed(b"\0\x01a", 14), &Shapes::default()),
         Err(PayloadError::Footer)
     );
 }
@@ -352,7 +388,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_body_ends_in_an_answer(kind in 0..26_u8, tail in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn any_body_ends_in_an_answer(kind in 0..27_u8, tail in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(value) = restored(&[&[kind][..], &tail].concat()) {
             let again = restore_value(&dump_value(value.as_ref()), &Shapes::default());
             prop_assert_eq!(again, Ok(value));

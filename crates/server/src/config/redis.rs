@@ -145,6 +145,8 @@ settings! {
     SlowlogLogSlowerThan, "slowlog-log-slower-than", Some("commandlog-execution-slower-than"), Integer { min: -1, max: i64::MAX }, "10000", Live, false, Some("Microseconds above which a command is logged in the slow log; 0 for every command, -1 for none.");
     LatencyMonitorThreshold, "latency-monitor-threshold", None, Number { min: 0, max: i64::MAX as u64 }, "0", Live, false, Some("Milliseconds above which an event is recorded for LATENCY; 0 for none.");
     StreamNodeMaxEntries, "stream-node-max-entries", None, Number { min: 0, max: i64::MAX as u64 }, "100", Live, false, Some("Most entries in a node of a stream; 0 for no limit.");
+    StreamIdmpDuration, "stream-idmp-duration", None, Number { min: 1, max: 86400 }, "100", Live, false, Some("Seconds for which a new stream remembers the IDs that producers give their messages (`XADD … IDMP`).");
+    StreamIdmpMaxsize, "stream-idmp-maxsize", None, Number { min: 1, max: 10000 }, "100", Live, false, Some("Most IDs of a producer that a new stream remembers.");
     ReplBacklogSize, "repl-backlog-size", None, Bytes { min: 1, max: i64::MAX as u64 }, "1048576", Live, false, Some("Bytes of the newest changes that are kept for replicas that reconnect.");
     ClusterLinkSendbufLimit, "cluster-link-sendbuf-limit", None, Bytes { min: 0, max: u64::MAX }, "0", Live, false, None::<&str>;
     HashMaxListpackEntries, "hash-max-listpack-entries", Some("hash-max-ziplist-entries"), Number { min: 0, max: i64::MAX as u64 }, "512", Live, false, Some("Most fields of a compact hash.");

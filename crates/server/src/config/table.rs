@@ -194,6 +194,8 @@ pub enum Key {
     SlowlogLogSlowerThan,
     LatencyMonitorThreshold,
     StreamNodeMaxEntries,
+    StreamIdmpDuration,
+    StreamIdmpMaxsize,
     ReplBacklogSize,
     ClusterLinkSendbufLimit,
     HashMaxListpackEntries,

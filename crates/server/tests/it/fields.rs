@@ -2,6 +2,7 @@
 
 use tollgate_testkit::Client;
 
+use crate::aof::Folder;
 use crate::harness::{Local, eventually, info, raw};
 use crate::replication::{attach, wait_for_link};
 
@@ -89,6 +90,68 @@ fn replicas_have_the_same_fields_and_times() {
             );
         }
     }
+}
+
+/// What producers have sent is known to replicas, and after restarts.
+#[test]
+fn ids_of_producers_are_known_everywhere() {
+    let folder = Folder::new();
+    // However long the test takes.
+    let lasting = ("stream-idmp-duration", "86400");
+    let settings = [("dir", folder.path()), ("appendonly", "yes"), lasting];
+    let (master, replica) = (Local::start(&settings), Local::start(&[lasting]));
+    let (mut here, mut there) = (master.connect(), replica.connect());
+    let before = raw(&mut here, "XADD before IDMP p 1 * f v");
+    attach(&mut there, master.addr);
+    wait_for_link(&mut there);
+    let single = raw(&mut here, "XADD s IDMP p 1 * f v");
+    let automatic = raw(&mut here, "XADD s MAXLEN ~ 5 IDMPAUTO p * a 1 b 2");
+    let named = raw(&mut here, "XADD s IDMP MAXLEN IDMP * f v");
+    raw(&mut here, "XADD gone IDMP p 1 MAXLEN 0 * f v");
+    raw(&mut here, "XADD deleted IDMP p 1 MAXLEN 5 DELREF * f v");
+    raw(&mut here, "XADD set 1-1 f v");
+    raw(&mut here, "XCFGSET set IDMP-DURATION 7 IDMP-MAXSIZE 3");
+    raw(&mut here, "MULTI");
+    raw(&mut here, "XADD m IDMP p 1 * f v");
+    raw(&mut here, "XADD m IDMP p 1 * f v");
+    raw(&mut here, "EXEC");
+    assert_eq!(raw(&mut here, "WAIT 1 60000"), ":1\r\n");
+    let described = |client: &mut Client| {
+        let streams = ["before", "s", "gone", "deleted", "set", "m"];
+        let streams = streams.map(|key| raw(client, &format!("XINFO STREAM {key} FULL")));
+        // How often a message was sent again, the last of these lines, is counted where it came.
+        streams.map(|text| {
+            let (head, tail) = text.split_once("iids-duplicates").expect("the line");
+            let (_, tail) = tail.split_once("entries").expect("the line");
+            format!("{head}{tail}")
+        })
+    };
+    let present = described(&mut here);
+    assert_eq!(described(&mut there), present);
+    let repeated = |client: &mut Client| {
+        assert_eq!(raw(client, "XADD before IDMP p 1 * f v"), before);
+        assert_eq!(raw(client, "XADD s IDMP p 1 * f v"), single);
+        assert_eq!(raw(client, "XADD s IDMPAUTO p * b 2 a 1"), automatic);
+        assert_eq!(raw(client, "XADD s IDMP MAXLEN IDMP * f v"), named);
+        assert_eq!(raw(client, "XLEN s"), ":3\r\n");
+    };
+    repeated(&mut here);
+    raw(&mut there, "REPLICAOF NO ONE");
+    repeated(&mut there);
+    drop((here, master));
+    let again = Local::start(&settings);
+    let mut here = again.connect();
+    assert_eq!(described(&mut here), present);
+    repeated(&mut here);
+    raw(&mut here, "BGREWRITEAOF");
+    eventually("the new base", || {
+        info(&mut here, "aof_rewrite_in_progress") == "0" && info(&mut here, "aof_rewrites") != "0"
+    });
+    drop((here, again));
+    let last = Local::start(&settings);
+    let mut here = last.connect();
+    assert_eq!(described(&mut here), present);
+    repeated(&mut here);
 }
 
 /// Replicas of Valkey say so, and are sent hashes whose fields expire in the form that they read.

@@ -5,6 +5,7 @@ use tollgate_containers::stream::{
 };
 
 use super::ids::{self, References};
+use super::producers::{self, Once};
 use super::write_id;
 use crate::{Args, Change, CmdError, Create, Cx, Event, Origin, Reply, StoreLimits};
 
@@ -116,6 +117,7 @@ impl Reading {
 pub(super) fn xadd(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let mut reading = Reading::default();
+    let mut once = None;
     let id = loop {
         if args.peek() == Some(b"*") {
             args.next()?;
@@ -125,8 +127,17 @@ pub(super) fn xadd(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
         } else if args.is_empty() {
             // Only options: Redis finds no ID and then too few words.
             break NewId::Auto;
+        } else if let Some(option) = Once::option(&mut args, once.is_some())? {
+            once = Some(option);
         } else if !reading.option(&mut args)? {
-            break new_id(args.next()?)?;
+            let id = new_id(args.next()?)?;
+            // A master that knows the option sends the ID that it has given.
+            if once.is_some() && !matches!(cx.origin, Origin::Replay | Origin::Replica) {
+                return Err(CmdError::err(
+                    "syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs",
+                ));
+            }
+            break id;
         }
     };
     let options = reading.finish(cx)?;
@@ -145,6 +156,13 @@ pub(super) fn xadd(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
         Create::Yes
     };
     let added = cx.change::<Stream, _>(key, create, |change| {
+        producers::begin(change);
+        // What a master has added is none that is repeated, whatever the clock here says.
+        let asks = once.filter(|_| !matches!(id, NewId::Exact(_)));
+        if let Some(id) = asks.and_then(|once| once.repeated(change, words)) {
+            write_id(change.out, id);
+            return Ok(Reply::Written);
+        }
         let limits = node_limits(change.limits);
         let added = change
             .value
@@ -152,6 +170,9 @@ pub(super) fn xadd(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
             .append(id, change.now_ms, words, limits);
         let id = added.map_err(refused)?;
         change.touched(Event::XAdd);
+        if let Some(once) = once {
+            once.remember(change, words, id);
+        }
         if let Some(how) = &options.trimming
             && trim(change, how, options.references) > 0
         {

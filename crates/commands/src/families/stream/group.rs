@@ -2,7 +2,7 @@
 
 use tollgate_containers::stream::{Group, READ_UNKNOWN, Stream, StreamId};
 
-use super::{ids, stream};
+use super::{ids, producers, stream};
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly};
 use crate::{Args, Arity, Change, CmdError, Create, Cx, Event, Flags, Handler, Reply, Row, Run};
@@ -125,6 +125,7 @@ fn create(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         if too_many {
             return Err(syntax(&args));
         }
+        producers::begin(change);
         let id = match id {
             b"$" => change.value.log().last_id(),
             _ => ids::id(id)?,

@@ -125,8 +125,8 @@ fn describe(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         _ => return Err(wrong()),
     };
     match full {
-        None => brief(seen.value, seen.out),
-        Some(count) => whole(seen.value, count as usize, seen.out),
+        None => brief(seen.value, seen.now_ms, seen.out),
+        Some(count) => whole(seen.value, seen.now_ms, count as usize, seen.out),
     }
     Ok(Reply::Written)
 }
@@ -151,10 +151,39 @@ fn write_log_state(log: &Log, out: &mut ReplyBuf) {
     write_id(out, state.first_id);
 }
 
-fn brief(stream: &Stream, out: &mut ReplyBuf) {
+/// Lines about producers.
+const OF_PRODUCERS: usize = 6;
+
+/// Number of lines, `others` beside those about producers, which a stream that never had any does not have, as in Redis 7.0.
+fn lines(stream: &Stream, others: usize) -> usize {
+    others + stream.producers().map_or(0, |_| OF_PRODUCERS)
+}
+
+fn write_producers(stream: &Stream, now_ms: i64, out: &mut ReplyBuf) {
+    let Some(producers) = stream.producers() else {
+        return;
+    };
+    let memory = producers.memory();
+    let (names, own_ids) = producers.counts(now_ms);
+    let lines: [(&str, u64); OF_PRODUCERS] = [
+        ("idmp-duration", memory.duration_secs),
+        ("idmp-maxsize", memory.most),
+        ("pids-tracked", names as u64),
+        ("iids-tracked", own_ids as u64),
+        ("iids-added", producers.added),
+        ("iids-duplicates", producers.duplicates),
+    ];
+    for (name, number) in lines {
+        out.bulk(name.as_bytes());
+        out.int(number as i64);
+    }
+}
+
+fn brief(stream: &Stream, now_ms: i64, out: &mut ReplyBuf) {
     let log = stream.log();
-    out.map(10);
+    out.map(lines(stream, 10));
     write_log_state(log, out);
+    write_producers(stream, now_ms, out);
     out.bulk(b"groups");
     out.int(stream.groups().len() as i64);
     for (name, entry) in [("first-entry", log.first()), ("last-entry", log.last())] {
@@ -167,10 +196,11 @@ fn brief(stream: &Stream, out: &mut ReplyBuf) {
 }
 
 /// Everything; of entries and deliveries the first `count` (0 = all).
-fn whole(stream: &Stream, count: usize, out: &mut ReplyBuf) {
+fn whole(stream: &Stream, now_ms: i64, count: usize, out: &mut ReplyBuf) {
     let log = stream.log();
-    out.map(9);
+    out.map(lines(stream, 9));
     write_log_state(log, out);
+    write_producers(stream, now_ms, out);
     out.bulk(b"entries");
     write_entries(out, log.range(StreamId::MIN, StreamId::MAX), count);
     out.bulk(b"groups");

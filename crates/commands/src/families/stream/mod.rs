@@ -7,6 +7,7 @@ mod group;
 mod ids;
 mod info;
 mod pending;
+mod producers;
 mod range;
 mod read;
 mod read_group;
@@ -39,12 +40,12 @@ pub(super) static FAMILY: Family = Family {
             ),
         changes("XADD", at_least(5), FAST.or(Flags::DENYOOM), append::xadd, ADDED)
             .takes(
-                "key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] \
+                "key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [IDMPAUTO producer-id | IDMP producer-id idempotent-id] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] \
                  <* | id> field value [field value ...]",
             )
             .tips(RANDOM)
             .docs(
-                "Adds an entry, and trims the stream if asked.",
+                "Adds an entry, if asked only once for an ID of its producer, and trims the stream if asked.",
                 "5.0.0",
                 "O(1), and O(N) in the entries that are trimmed",
             ),
@@ -55,6 +56,13 @@ pub(super) static FAMILY: Family = Family {
                 "Gives a consumer the entries that others have held for long.",
                 "6.2.0",
                 "O(1) for a small COUNT",
+            ),
+        changes("XCFGSET", at_least(2), FAST, producers::xcfgset, UPDATED)
+            .takes("key [IDMP-DURATION duration] [IDMP-MAXSIZE maxsize]")
+            .docs(
+                "Sets how long and how many IDs of its producers a stream remembers, and forgets those it has.",
+                "8.6.0",
+                "O(N) in the IDs that are forgotten",
             ),
         changes("XCLAIM", at_least(6), FAST, claim::xclaim, UPDATED)
             .takes(
@@ -81,6 +89,13 @@ pub(super) static FAMILY: Family = Family {
             .acl(Group::Stream, Acl::NONE)
             .docs("Holds the commands that change consumer groups.", "5.0.0", "as the sub-command")
             .subs(group::SUBS),
+        changes("XIDMPRECORD", exactly(5), FAST.or(Flags::DENYOOM), producers::xidmprecord, UPDATED)
+            .takes("key producer-id idempotent-id stream-id")
+            .docs(
+                "Records the ID of a producer for an entry that is there; for files and replicas.",
+                "8.6.2",
+                "O(log N) in the IDs of the producer",
+            ),
         stream("XINFO", at_least(2), Flags::NONE, Run::Container)
             .acl(Group::Stream, Acl::NONE)
             .docs("Holds the commands that describe a stream.", "5.0.0", "as the sub-command")
