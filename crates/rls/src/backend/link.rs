@@ -12,6 +12,7 @@ use redis::cluster_async::ClusterConnection;
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 
 use super::BackendError;
+use super::held::Held;
 use super::outages::Outages;
 use super::peer::{At, Peer};
 use super::pool::Pool;
@@ -47,6 +48,8 @@ struct Shared {
     listens: Cell<bool>,
     /// The master before, which they may still name, and when it was left.
     left: RefCell<Option<(At, Instant)>>,
+    /// Requests wait while another takes its place.
+    held: Held,
 }
 
 enum State {
@@ -104,11 +107,13 @@ impl Link {
             at: RefCell::default(),
             listens: Cell::default(),
             left: RefCell::default(),
+            held: Held::default(),
         }))
     }
 
     /// The connection; it is made and waited for only if none was ever tried.
     pub(super) async fn connection(&self) -> Result<Connection, BackendError> {
+        self.0.held.wait().await;
         if let Some(known) = self.0.known() {
             return known;
         }
@@ -211,6 +216,7 @@ impl Link {
         if let State::Up(connection) = before {
             self.0.pool.closed(connection.streams.count());
         }
+        self.0.held.end();
         tokio::task::spawn_local(connect_again(Rc::downgrade(&self.0)));
     }
 }
@@ -308,16 +314,21 @@ async fn follow(shared: Weak<Shared>) {
             return;
         };
         let left = left.as_ref().map(|(at, _)| at);
-        let (moved, promoted) = tokio::select! {
-            moved = watched.moved(&at, left) => (moved, None),
-            promoted = watched.promoted() => (Ok(true), Some(promoted)),
-        };
-        let Some(link) = shared.upgrade() else {
-            return;
-        };
         // One that is lost is made anew by a task of its own, which asks where the master is.
         let is_same = |link: &Shared| {
             link.generation.get() == generation && matches!(*link.state.borrow(), State::Up(_))
+        };
+        let begins = || {
+            if let Some(link) = shared.upgrade().filter(|link| is_same(link)) {
+                link.held.begin();
+            }
+        };
+        let (moved, promoted) = tokio::select! {
+            moved = watched.moved(&at, left) => (moved, None),
+            promoted = watched.promoted(begins) => (Ok(true), Some(promoted)),
+        };
+        let Some(link) = shared.upgrade() else {
+            return;
         };
         if matches!(moved, Ok(true)) && is_same(&link) {
             let early = promoted.is_some();
@@ -331,6 +342,7 @@ async fn follow(shared: Weak<Shared>) {
                 Link(link.clone()).lost(no_connection(&error, false));
             }
         }
+        link.held.end();
         // Sentinels that contradict each other must not keep it busy.
         let is_settled = matches!(moved, Ok(false)) || link.at.borrow().as_ref() != Some(&at);
         drop(link);

@@ -6,6 +6,7 @@ mod draws;
 mod embedded;
 mod envoy;
 mod freed;
+mod held;
 mod hot;
 #[cfg(test)]
 mod inherit_tests;

@@ -17,9 +17,10 @@ const SWITCHED: &str = "+switch-master";
 const PROMOTES: &str = "+failover-state-wait-promotion";
 /// A Sentinel that has said nothing for this long is asked again: it may be cut off.
 const LISTENS: Duration = Duration::from_secs(10);
-/// How long a replica that is told to be the master may take to be one, and how often it is asked.
+/// How long a replica that is told to be the master may take to be one, and how often it is asked at first and later.
 const PROMOTED_WITHIN: Duration = Duration::from_secs(5);
-const PROMOTED_EVERY: Duration = Duration::from_millis(5);
+const PROMOTED_SOON: Duration = Duration::from_millis(1);
+const PROMOTED_EVERY: Duration = Duration::from_millis(8);
 
 /// The master of that name. Sentinels are asked in their order until one names a master that says it is one.
 ///
@@ -110,17 +111,18 @@ pub(super) async fn moved(
 }
 
 /// The replica that has just been told to take the master's place, when a Sentinel says so and it has done so; until then for ever.
-/// Only the one that leads the failover says it, so all are listened to.
+/// Only the one that leads the failover says it, so all are listened to. `begins` is told as it is said.
 pub(super) async fn promoted(
     sentinels: &[Peer],
     name: &str,
     timeout: Duration,
     peer_at: impl Fn(At) -> RedisResult<Peer>,
+    begins: impl Fn(),
 ) -> Peer {
-    let peer_at = &peer_at;
+    let (peer_at, begins) = (&peer_at, &begins);
     let each = sentinels.iter().map(|sentinel| {
         Box::pin(async move {
-            match promoted_by(sentinel, name, timeout, peer_at).await {
+            match promoted_by(sentinel, name, timeout, peer_at, begins).await {
                 Ok(peer) => peer,
                 // It says nothing, and others may.
                 Err(_) => std::future::pending().await,
@@ -138,6 +140,7 @@ async fn promoted_by(
     name: &str,
     timeout: Duration,
     peer_at: &impl Fn(At) -> RedisResult<Peer>,
+    begins: &impl Fn(),
 ) -> RedisResult<Peer> {
     let mut heard = subscribed(sentinel, PROMOTES, timeout).await?;
     let mut heard = heard.on_message();
@@ -146,14 +149,17 @@ async fn promoted_by(
         let Some(at) = replica_of(&text, name) else {
             continue;
         };
+        begins();
         let peer = peer_at(at)?;
         let by = Instant::now() + PROMOTED_WITHIN;
+        let mut pause = PROMOTED_SOON;
         while Instant::now() < by {
             // Its clients are disconnected as it becomes the master, so that it is connected to each time.
             if is_master(&peer, timeout).await.unwrap_or(false) {
                 return Ok(peer);
             }
-            tokio::time::sleep(PROMOTED_EVERY).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PROMOTED_EVERY);
         }
     }
     Err(lost())

@@ -103,10 +103,10 @@ impl Watched {
         sentinel::moved(&self.sentinels, &self.master, self.timeout, from, left).await
     }
 
-    /// Waits for a replica to be promoted by Sentinels, who say later that it is the master.
-    pub(super) async fn promoted(&self) -> Peer {
+    /// Waits for a replica to be promoted by Sentinels, who say later that it is the master; `begins` is told when they have begun.
+    pub(super) async fn promoted(&self, begins: impl Fn()) -> Peer {
         let peer_at = |at| self.peer_at(at);
-        sentinel::promoted(&self.sentinels, &self.master, self.timeout, peer_at).await
+        sentinel::promoted(&self.sentinels, &self.master, self.timeout, peer_at, begins).await
     }
 }
 

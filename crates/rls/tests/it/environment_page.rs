@@ -69,8 +69,9 @@ no span, because no work is done for them; `tollgate_requests_shed_total` counts
 Replicas of Redis follow their master with a delay. When a Sentinel or a cluster promotes one, what the old master had counted but
 not yet sent is lost, and that many units may pass again: at most what was admitted in the last moments before the failure, in
 practice a few milliseconds. When a Sentinel is told to fail over while the old master is healthy (`SENTINEL FAILOVER`), the old master goes on counting
-for about a second, until Sentinels announce the new one. Services listen to all Sentinels named in their URL and switch as soon as the replica is
-promoted, so that the same few milliseconds are lost there, and no request. While there is no master, `on_error` of a rule decides its requests. On a cluster, a request whose answer was lost may be sent again and count twice: that admits fewer requests, never more.
+for about a second, until Sentinels announce the new one. Services listen to all Sentinels named in their URL, let
+requests wait from the word that a replica is promoted until it is (for 50 ms at most), and go on with it: what was on its way to the old master at that moment
+is lost there, and no request. While there is no master, `on_error` of a rule decides its requests. On a cluster, a request whose answer was lost may be sent again and count twice: that admits fewer requests, never more.
 ";
 
 /// `docs/envoy-ratelimit.md` is made of the table.
