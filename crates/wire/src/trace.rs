@@ -144,6 +144,9 @@ pub struct Span {
     /// The span, 8 bytes.
     #[prost(bytes = "vec", tag = "2")]
     pub span_id: Vec<u8>,
+    /// What other systems have noted of the trace, as they wrote it.
+    #[prost(string, tag = "3")]
+    pub trace_state: String,
     /// The span that it is part of; empty for none.
     #[prost(bytes = "vec", tag = "4")]
     pub parent_span_id: Vec<u8>,

@@ -12,7 +12,7 @@ use super::health;
 use super::message::{PREFIX, too_long, unpacked};
 use super::status::{Code, Status};
 use crate::service::{Service, ServiceError};
-use crate::traces::CallSpan;
+use crate::traces::{CallSpan, Tracer};
 
 /// Longest message of a call, in bytes.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -129,7 +129,7 @@ fn decide_now(call: &Call, bytes: &[u8], service: &Service) -> Result<Answer, Re
     if ask == Ask::HealthCheck {
         let span = service
             .tracer()
-            .and_then(|tracer| tracer.call(call.head.trace, HEALTH_SPAN.into()));
+            .and_then(|tracer| span_of(tracer, &call.head, HEALTH_SPAN));
         let checked = check_health(&message, service);
         let code = checked
             .as_ref()
@@ -141,7 +141,7 @@ fn decide_now(call: &Call, bytes: &[u8], service: &Service) -> Result<Answer, Re
         .map_err(|error| Refusal::Status(undecodable(&error)))?;
     let span = service
         .tracer()
-        .and_then(|tracer| tracer.call(call.head.trace, SPAN.into()));
+        .and_then(|tracer| span_of(tracer, &call.head, SPAN));
     match service.answer_now(&request, span.as_ref()) {
         None => Ok(Answer::Later(Next::Wait(Box::new(Asked { request, span })))),
         Some(answer) => {
@@ -151,6 +151,11 @@ fn decide_now(call: &Call, bytes: &[u8], service: &Service) -> Result<Answer, Re
                 .map_err(|error| Refusal::Status(status_of(&error)))
         }
     }
+}
+
+/// The span of a call, if it has one.
+fn span_of(tracer: &Rc<Tracer>, head: &Head, name: &'static str) -> Option<CallSpan> {
+    tracer.call(head.trace, head.trace_state.as_deref(), name.into())
 }
 
 /// Tells a span what every call of gRPC is told of, by the names of OpenTelemetry.

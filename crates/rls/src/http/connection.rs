@@ -16,11 +16,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 use tollgate_wire::http1::{CONTINUE, Event, Malformed, Reader};
-use tollgate_wire::trace::TraceParent;
 
 use super::reply::Reply;
 use super::{Ask, Looked, MAX_BODY, Port, answer, look, refusal};
 use crate::service::Service;
+use crate::traces::Parent;
 
 /// Longest wait for a request's head, from the end of the one before.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
@@ -140,7 +140,7 @@ struct Connection<IO> {
     /// What the request is for whose body is on its way.
     ask: Option<Ask>,
     /// What that request is part of.
-    parent: Option<TraceParent>,
+    parent: Option<Parent>,
     /// What came and is not done with.
     input: Vec<u8>,
     /// Answers that are not sent yet.
@@ -196,8 +196,13 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
                         // A store elsewhere keeps what it keeps.
                         flush(&mut self.io, &mut self.output).await?;
                     }
-                    let reply =
-                        answer(&self.shared.service, self.ask.take(), self.parent, body).await;
+                    let reply = answer(
+                        &self.shared.service,
+                        self.ask.take(),
+                        self.parent.take(),
+                        body,
+                    )
+                    .await;
                     done += used;
                     reply
                 }

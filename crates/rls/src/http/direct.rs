@@ -9,13 +9,13 @@ use futures_util::FutureExt;
 use http::StatusCode;
 use tollgate_net::{ConnRef, Flow, Mailboxes};
 use tollgate_wire::http1::{CONTINUE, Event, Reader};
-use tollgate_wire::trace::TraceParent;
 
 use super::connection::{BODY_TIMEOUT, HEAD_TIMEOUT, LINGER, MAX_UNSENT, refuse_malformed};
 use super::reply::Reply;
 use super::{Ask, Looked, MAX_BODY, Port, answer, look, refusal};
 use crate::loops::{Means, Served, Signal, Wakes, after};
 use crate::service::Service;
+use crate::traces::Parent;
 
 /// One connection.
 pub(crate) struct Talk {
@@ -23,7 +23,7 @@ pub(crate) struct Talk {
     /// What the request is for whose body is on its way.
     ask: Option<Ask>,
     /// What that request is part of.
-    parent: Option<TraceParent>,
+    parent: Option<Parent>,
     /// The body was on its way when the connection was served last.
     is_within: bool,
     /// Nobody listens any more.
@@ -140,10 +140,10 @@ impl Talk {
                     }
                 }
                 Event::Body(body) => {
-                    let mut ask = self.ask.take();
+                    let (mut ask, mut parent) = (self.ask.take(), self.parent.take());
                     let now = || {
                         // Kept where it is made: some of what it may wait for is large.
-                        let answering = pin!(answer(service, ask.take(), self.parent, body));
+                        let answering = pin!(answer(service, ask.take(), parent.take(), body));
                         let answered = answering.now_or_never();
                         answered.expect("who asks at once is not kept waiting")
                     };
@@ -155,7 +155,7 @@ impl Talk {
                         reply
                     } else {
                         let body = body.to_vec();
-                        match self.begin(service, ask, body) {
+                        match self.begin(service, ask, parent, body) {
                             Poll::Ready(reply) => reply,
                             Poll::Pending => {
                                 if let Some(pending) = &mut self.pending {
@@ -187,8 +187,14 @@ impl Talk {
     }
 
     /// Begins to answer a request where that may have to be waited for.
-    fn begin(&mut self, service: &Rc<Service>, ask: Option<Ask>, body: Vec<u8>) -> Poll<Reply> {
-        let (service, parent) = (service.clone(), self.parent);
+    fn begin(
+        &mut self,
+        service: &Rc<Service>,
+        ask: Option<Ask>,
+        parent: Option<Parent>,
+        body: Vec<u8>,
+    ) -> Poll<Reply> {
+        let service = service.clone();
         let answer = Box::pin(async move { answer(&service, ask, parent, &body).await });
         self.pending = Some(Pending {
             answer,

@@ -25,7 +25,7 @@ use tollgate_wire::trace::TraceParent;
 use crate::metrics::HoldRequest;
 use crate::service::{Service, ServiceError};
 use crate::shed::{RETRY_SECS, Refused};
-use crate::traces::CallSpan;
+use crate::traces::{CallSpan, Parent};
 pub(crate) use connection::{Date, Shared, serve};
 pub(crate) use direct::{Talk, requests_in};
 pub(crate) use json::json_request;
@@ -63,7 +63,7 @@ enum Looked {
     /// Its body is not needed.
     Reply(Reply),
     /// And what it is part of, where calls have spans.
-    Asks(Ask, Option<TraceParent>),
+    Asks(Ask, Option<Parent>),
 }
 
 /// What there is, with the methods it takes beside OPTIONS; none where any will do.
@@ -144,7 +144,11 @@ fn look_at_service(
         return Looked::Reply(reply);
     }
     let parent = service.tracer().and(head.trace);
-    Looked::Asks(ask, parent.and_then(TraceParent::parse))
+    let parent = parent.and_then(TraceParent::parse).map(|at| Parent {
+        at,
+        state: head.trace_state.map(Box::from),
+    });
+    Looked::Asks(ask, parent)
 }
 
 /// Whether a body of this type is JSON.
@@ -159,18 +163,15 @@ fn is_json(content_type: &[u8]) -> bool {
 }
 
 /// Answers a request that came whole; `ask` is what its head asked for, and `parent` what it is part of.
-async fn answer(
-    service: &Service,
-    ask: Option<Ask>,
-    parent: Option<TraceParent>,
-    body: &[u8],
-) -> Reply {
+async fn answer(service: &Service, ask: Option<Ask>, parent: Option<Parent>, body: &[u8]) -> Reply {
     let Some(ask) = ask else {
         return refusal(None, StatusCode::BAD_REQUEST, "a body without a head");
     };
-    let span = service
-        .tracer()
-        .and_then(|tracer| tracer.call(parent, ask.span().into()));
+    let span = service.tracer().and_then(|tracer| {
+        let state = parent.as_ref().and_then(|parent| parent.state.as_deref());
+        let at = parent.as_ref().map(|parent| parent.at);
+        tracer.call(at, state, ask.span().into())
+    });
     let call = span.as_ref();
     let reply = match ask {
         Ask::Json => answer_json(service, call, body).await,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub(crate) use export::Exporter;
 pub(crate) use queue::Queue;
-pub(crate) use span::{CallSpan, Step, Tracer};
+pub(crate) use span::{CallSpan, Parent, Step, Tracer};
 
 /// Where spans are sent, and which calls have one.
 #[derive(Clone, Debug, PartialEq)]

@@ -20,6 +20,16 @@ use crate::clock;
 /// Most descriptors of a request that its span names, and the longest text of an attribute, in bytes.
 const MAX_DESCRIPTORS: usize = 16;
 const MAX_TEXT: usize = 256;
+/// Longest `tracestate` that is passed on, in bytes: as much as the standard asks for.
+const MAX_STATE: usize = 512;
+
+/// What a request over HTTP is part of.
+#[derive(Clone, Debug)]
+pub(crate) struct Parent {
+    pub(crate) at: TraceParent,
+    /// `tracestate` as it came.
+    pub(crate) state: Option<Box<[u8]>>,
+}
 
 /// Makes the spans of one thread.
 pub(crate) struct Tracer {
@@ -42,6 +52,7 @@ impl Tracer {
     pub(crate) fn call(
         self: &Rc<Self>,
         parent: Option<TraceParent>,
+        state: Option<&[u8]>,
         name: Cow<'static, str>,
     ) -> Option<CallSpan> {
         let trace = match parent {
@@ -56,6 +67,7 @@ impl Tracer {
             span: RefCell::new(Span {
                 trace_id: trace.to_vec(),
                 span_id: self.number::<8>().to_vec(),
+                trace_state: parent.and(state).map_or_else(String::new, state_of),
                 parent_span_id: parent.map_or_else(Vec::new, |parent| parent.span.to_vec()),
                 name: name.into_owned(),
                 kind: SpanKind::Server as i32,
@@ -113,6 +125,7 @@ impl CallSpan {
         Step {
             span: Some(Span {
                 trace_id: of.trace_id.clone(),
+                trace_state: of.trace_state.clone(),
                 span_id: self.tracer.number::<8>().to_vec(),
                 parent_span_id: of.span_id.clone(),
                 name: name.to_owned(),
@@ -164,6 +177,16 @@ impl Drop for Step<'_> {
     }
 }
 
+/// What other systems have noted of a trace; nothing if it is longer than has to be passed on, or no text of them.
+fn state_of(state: &[u8]) -> String {
+    let state = state.trim_ascii();
+    let is_text = state.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    match std::str::from_utf8(state) {
+        Ok(text) if is_text && text.len() <= MAX_STATE => text.to_owned(),
+        _ => String::new(),
+    }
+}
+
 fn error(message: &str) -> SpanStatus {
     SpanStatus {
         message: cut(message),
@@ -211,7 +234,9 @@ mod tests {
     fn a_call_and_its_step_are_one_trace() {
         let queue = Arc::new(Queue::new(10, 10));
         let tracer = Tracer::new(queue.clone(), 1.0);
-        let call = tracer.call(None, "call".into()).expect("all have one");
+        let call = tracer
+            .call(None, None, "call".into())
+            .expect("all have one");
         drop(call.step("step", SpanKind::Client));
         call.fail("no");
         drop(call);
@@ -237,13 +262,22 @@ mod tests {
             span: [2; 8],
             flags: 1,
         };
-        drop(tracer.call(Some(parent), "call".into()).expect("sampled"));
+        let state = b" rojo=00f067aa0ba902b7,congo=t61rcWkgMzE ";
+        let called = |parent, state: &[u8]| tracer.call(Some(parent), Some(state), "call".into());
+        drop(called(parent, state).expect("sampled"));
+        // What cannot be passed on is left out, and the trace goes on.
+        for bad in [&[b'a'; MAX_STATE + 1] as &[u8], b"a=\xff", b"a=\nb"] {
+            drop(called(parent, bad).expect("sampled"));
+        }
         parent.flags = 0;
-        assert!(tracer.call(Some(parent), "call".into()).is_none());
-        assert!(tracer.call(None, "call".into()).is_none());
-        let [span] = &queue.take()[..] else {
+        assert!(called(parent, state).is_none());
+        assert!(tracer.call(None, None, "call".into()).is_none());
+        let [span, others @ ..] = &queue.take()[..] else {
             panic!("one span")
         };
+        assert_eq!(span.trace_state, "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE");
+        assert_eq!(others.len(), 3);
+        assert!(others.iter().all(|span| span.trace_state.is_empty()));
         assert_eq!((&span.trace_id[..], span.flags), (&[1; 16][..], 0x301));
         assert_eq!(span.parent_span_id, [2; 8]);
     }

@@ -55,7 +55,7 @@ as there. Hits refused by the cache count in `over_limit` and in `over_limit_wit
 ## Traces
 
 With `TRACING_ENABLED=true` each decision has a span, with a child span for what the backend does; they are sent to an OpenTelemetry
-collector. The parent comes from the `traceparent` header (W3C Trace Context), in gRPC metadata as in HTTP. The span
+collector. The parent comes from the `traceparent` header (W3C Trace Context), with what `tracestate` says, in gRPC metadata as in HTTP. The span
 is named after its method, `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit` or `POST /json`, and has the `domain`,
 the descriptors with their values (`ratelimit.descriptors`), the decision (`ratelimit.overall_code`) and the status.
 

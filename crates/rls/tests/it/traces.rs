@@ -16,6 +16,8 @@ use crate::health::{CHECK, HealthRequest, HealthResponse};
 use crate::support::{Client, Service, descriptor, http_request, request};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+/// What other systems have noted of the trace.
+const STATE: &str = "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE";
 const TRACE: [u8; 16] = [
     0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36,
 ];
@@ -144,12 +146,14 @@ async fn a_call_and_what_the_backend_does_are_told() {
     let service = service(|config| config.traces = Some(collector.config()));
     let mut client = service.client().await;
     client.metadata("traceparent", PARENT);
+    client.metadata("tracestate", STATE);
     let asked = request(vec![descriptor(&["ten=traced"])]);
     client.ask(asked).await.expect("answered");
     let spans = collector.spans(2);
     let call = spans.iter().find(|span| span.name == RPC).expect("a call");
     let step = spans.iter().find(|span| span.name != RPC).expect("a step");
     assert_eq!(call.trace_id, TRACE);
+    assert_eq!([&*call.trace_state, &step.trace_state], [STATE; 2]);
     assert_eq!(
         call.parent_span_id,
         [0, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7]
@@ -192,7 +196,7 @@ async fn requests_over_http_are_told() {
     let addr = service.server().http_addr().expect("TCP");
     let post = |path: &str, body: &str| {
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\nTraceParent: {PARENT}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nhost: x\r\nTraceParent: {PARENT}\r\nTraceState: {STATE}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         http_request(addr, head.as_bytes(), body.as_bytes()).0
@@ -206,7 +210,10 @@ async fn requests_over_http_are_told() {
     assert_eq!(called("POST /json").count(), 2);
     assert_eq!(called("Backend Decision").count(), 2);
     for span in called("POST /json").chain(called("POST /v1/decide")) {
-        assert_eq!(span.trace_id, TRACE);
+        assert_eq!(
+            (&span.trace_id[..], &*span.trace_state),
+            (&TRACE[..], STATE)
+        );
     }
     assert!(called("POST /json").any(|span| has(span, "http.response.status_code", 400)));
     let decided = called("POST /v1/decide").next().expect("one");

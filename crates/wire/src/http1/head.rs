@@ -10,7 +10,7 @@ use super::{Framing, MAX_FIELDS, MAX_HEAD, Malformed};
 const MAX_EMPTY: usize = 4 << 10;
 
 /// What the head of a request says, as far as this service asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head<'a> {
     /// `GET`, `POST`, ...
     pub method: &'a str,
@@ -22,6 +22,8 @@ pub struct Head<'a> {
     pub timeout: Option<&'a [u8]>,
     /// `traceparent`.
     pub trace: Option<&'a [u8]>,
+    /// `tracestate`.
+    pub trace_state: Option<&'a [u8]>,
     /// The body is in a form that `content-encoding` names, such as gzip.
     pub is_encoded: bool,
 }
@@ -104,10 +106,7 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
         head: Head {
             method: request.method.unwrap_or_default(),
             path: path_of(request.path.unwrap_or_default()),
-            content_type: None,
-            timeout: None,
-            trace: None,
-            is_encoded: false,
+            ..Head::default()
         },
         length,
         framing: Framing::Length(0),
@@ -150,6 +149,9 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
                 parsed.head.timeout.get_or_insert(value);
             }
             11 if name.eq_ignore_ascii_case("traceparent") => parsed.head.trace = Some(value),
+            10 if name.eq_ignore_ascii_case("tracestate") => {
+                parsed.head.trace_state.get_or_insert(value);
+            }
             16 if name.eq_ignore_ascii_case("content-encoding") => {
                 let is_plain = value.trim_ascii().eq_ignore_ascii_case(b"identity");
                 parsed.head.is_encoded |= !is_plain;

@@ -102,6 +102,8 @@ pub enum Meaning {
     Timeout,
     /// `traceparent`.
     TraceParent,
+    /// `tracestate`.
+    TraceState,
     /// `te`.
     Te,
     /// `grpc-status`.
@@ -124,6 +126,7 @@ impl Meaning {
             b"content-type" => Self::ContentType,
             b"grpc-timeout" => Self::Timeout,
             b"traceparent" => Self::TraceParent,
+            b"tracestate" => Self::TraceState,
             b"te" => Self::Te,
             b"grpc-status" => Self::GrpcStatus,
             b"grpc-message" => Self::GrpcMessage,
@@ -298,6 +301,7 @@ mod tests {
             ("X-Up", Meaning::Forbidden),
             ("grpc-timeout", Meaning::Timeout),
             ("traceparent", Meaning::TraceParent),
+            ("tracestate", Meaning::TraceState),
             ("x-up", Meaning::Other),
         ] {
             assert_eq!(Meaning::of(name.as_bytes()), meaning, "{name}");

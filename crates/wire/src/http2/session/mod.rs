@@ -59,6 +59,8 @@ pub struct Head {
     pub timeout: Option<Duration>,
     /// What the call is part of, if it says.
     pub trace: Option<TraceParent>,
+    /// What other systems have noted of that.
+    pub trace_state: Option<Rc<[u8]>>,
 }
 
 /// When a call is handed out.

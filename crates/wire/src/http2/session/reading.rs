@@ -16,6 +16,7 @@ pub(super) struct Reading {
     path: Option<Rc<[u8]>>,
     timeout: Option<Duration>,
     trace: Option<TraceParent>,
+    trace_state: Option<Rc<[u8]>>,
     has_method: bool,
     has_scheme: bool,
     is_broken: bool,
@@ -50,6 +51,9 @@ impl Reading {
             Meaning::ContentType => self.is_grpc = value.bytes().starts_with(b"application/grpc"),
             Meaning::Timeout => self.timeout = grpc_timeout(value.bytes()),
             Meaning::TraceParent => self.trace = TraceParent::parse(value.bytes()),
+            Meaning::TraceState => {
+                self.trace_state.get_or_insert_with(|| value.share());
+            }
             Meaning::Te => self.is_broken |= value.bytes() != b"trailers",
             Meaning::Forbidden => self.is_broken = true,
             Meaning::Authority | Meaning::GrpcStatus | Meaning::GrpcMessage | Meaning::Other => {}
@@ -65,6 +69,7 @@ impl Reading {
             path,
             timeout: self.timeout,
             trace: self.trace,
+            trace_state: self.trace_state,
         })
     }
 }
