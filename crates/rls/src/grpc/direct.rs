@@ -23,8 +23,8 @@ pub(crate) struct Talk {
     message_due: Option<(i64, u32)>,
     /// The beginning of a frame was left over by the last read.
     has_rest: bool,
-    /// Until when the frame or block of fields has to be whole that has begun, and which that is.
-    begun_due: Option<(i64, u64)>,
+    /// The frame or block of fields that has begun.
+    begun: Begun,
     /// When the peer is asked to send no more calls, and from when on it is not waited for.
     leave_due: Option<i64>,
     end_due: Option<i64>,
@@ -50,7 +50,7 @@ impl Talk {
             greeting_due: Some(after(means.now, HANDSHAKE_TIMEOUT)),
             message_due: None,
             has_rest: false,
-            begun_due: None,
+            begun: Begun::default(),
             goodbye_due: None,
             close_due: None,
         }
@@ -86,7 +86,7 @@ impl Talk {
             };
         }
         self.lend_room(means);
-        if is_due(self.begun_due.map(|(due, _)| due)) {
+        if is_due(self.begun.due()) {
             self.conversation.shared.session.borrow_mut().end_late();
             self.take_output(means);
             return self.close(means.now, 0);
@@ -98,6 +98,14 @@ impl Talk {
             self.message_due = None;
         }
         self.proceed(means, 0)
+    }
+
+    /// It is not the peer that is waited for: what it sent is looked at later.
+    pub(crate) fn put_off(&mut self, now: i64) {
+        self.begun.put_off(now);
+        if let Some((due, _)) = &mut self.message_due {
+            *due = after(now, MESSAGE_TIMEOUT);
+        }
     }
 
     fn proceed(&mut self, means: &mut Means<'_>, consumed: usize) -> Served {
@@ -128,10 +136,7 @@ impl Talk {
             let due = after(means.now, MESSAGE_TIMEOUT);
             self.message_due = Some((due, session.last_stream()));
         }
-        self.begun_due = session.begun(self.has_rest).map(|part| {
-            let known = self.begun_due.filter(|(_, known)| *known == part);
-            known.unwrap_or_else(|| (after(now, MESSAGE_TIMEOUT), part))
-        });
+        self.begun.look(session.begun(self.has_rest), now);
         drop(session);
         self.take_output(means);
         let goodbye_due = self.goodbye_due.filter(|_| self.conversation.is_idle());
@@ -141,7 +146,7 @@ impl Talk {
         let dues = [
             self.greeting_due,
             self.message_due.map(|(due, _)| due),
-            self.begun_due.map(|(due, _)| due),
+            self.begun.due(),
             goodbye_due,
             self.leave_due,
             self.end_due.filter(|_| self.leaves),
@@ -178,5 +183,53 @@ impl Talk {
         let out = session.out();
         std::mem::swap(means.output, out);
         out.shrink_to(KEPT_ROOM);
+    }
+}
+
+/// The wait for a frame or block of fields that has begun: when it ends, and for which part.
+#[derive(Debug, Default)]
+struct Begun(Option<(i64, u64)>);
+
+impl Begun {
+    /// When the wait ends.
+    fn due(&self) -> Option<i64> {
+        self.0.map(|(due, _)| due)
+    }
+
+    /// This part is waited for now.
+    fn look(&mut self, part: Option<u64>, now: i64) {
+        self.0 = part.map(|part| {
+            let known = self.0.filter(|(_, known)| *known == part);
+            known.unwrap_or_else(|| (after(now, MESSAGE_TIMEOUT), part))
+        });
+    }
+
+    /// The wait begins anew.
+    fn put_off(&mut self, now: i64) {
+        if let Some((due, _)) = &mut self.0 {
+            *due = after(now, MESSAGE_TIMEOUT);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_has_begun_has_its_time_and_the_next_one_has_its_own() {
+        let all = after(0, MESSAGE_TIMEOUT);
+        let mut begun = Begun::default();
+        begun.look(Some(7), 0);
+        begun.look(Some(7), 5);
+        assert_eq!(begun.due(), Some(all), "more of it gives no more time");
+        begun.look(Some(8), 5);
+        assert_eq!(begun.due(), Some(all + 5));
+        // The loop has left its bytes for later.
+        begun.put_off(all);
+        assert_eq!(begun.due(), Some(2 * all));
+        begun.look(None, all);
+        begun.put_off(all);
+        assert_eq!(begun.due(), None);
     }
 }

@@ -36,10 +36,10 @@ impl Waits {
                 return last.as_mut().poll(cx);
             }
             let mut session = driver.conversation.shared.session.borrow_mut();
-            if self
-                .begun
-                .is_late(session.begun(!driver.rest.is_empty()), cx)
-            {
+            let begun = session.begun(!driver.rest.is_empty());
+            // While answers wait for the append-only file nothing is read.
+            let begun = begun.filter(|_| driver.held.is_none());
+            if self.begun.is_late(begun, cx) {
                 session.end_late();
                 driver.ends = true;
                 continue;

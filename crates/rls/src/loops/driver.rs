@@ -263,6 +263,11 @@ impl ServiceLoop {
 
     /// Lets a connection go on with what does not come from its peer.
     fn go_on(&mut self, conn: &mut Connection, now: i64) -> Flow {
+        if let Talk::Grpc(talk) = &mut conn.talk
+            && (conn.seen.is_aside() || conn.held.is_some())
+        {
+            talk.put_off(now);
+        }
         let served = self.with(None, now, |means| match &mut conn.talk {
             Talk::Http(talk) => talk.go_on(means),
             Talk::Grpc(talk) => talk.go_on(means),
