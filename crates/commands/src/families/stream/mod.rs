@@ -31,7 +31,7 @@ pub(super) static FAMILY: Family = Family {
                 "5.0.0",
                 "O(1) for each ID",
             ),
-        changes("XACKDEL", at_least(6), FAST, delete::xackdel, DELETED)
+        changes("XACKDEL", at_least(6), FAST, delete::xackdel, RELEASED)
             .takes("key group [KEEPREF | DELREF | ACKED] IDS numids id [id ...]")
             .docs(
                 "Acknowledges entries and deletes them, with what other groups know of them if asked.",
@@ -165,6 +165,10 @@ const LOOKED_AT: &[KeySpec] = &[KeySpec::at(1, READ)];
 const LOOKED_AT_2: &[KeySpec] = &[KeySpec::at(2, READ)];
 const UPDATED: &[KeySpec] = &[KeySpec::at(1, KeyFlags::RW.or(KeyFlags::UPDATE))];
 const DELETED: &[KeySpec] = &[KeySpec::at(1, KeyFlags::RW.or(KeyFlags::DELETE))];
+const RELEASED: &[KeySpec] = &[KeySpec::at(
+    1,
+    KeyFlags::RW.or(KeyFlags::UPDATE).or(KeyFlags::DELETE),
+)];
 const ADDED: &[KeySpec] = &[KeySpec::at(1, KeyFlags::RW.or(KeyFlags::UPDATE))
     .notes("UPDATE instead of INSERT because of the optional trimming feature")];
 const RANDOM: &[&str] = &["nondeterministic_output"];
