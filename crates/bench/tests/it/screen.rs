@@ -144,8 +144,9 @@ fn results_are_printed_after_the_screen_and_the_terminal_is_as_before() {
     let before = modes(&its);
     let bench = Bench::start(&its, &fake.url(), &["--ladder", "500,600", "--step", "2s"]);
     eventually("a drawn load", || {
+        // A blank that was there before is not drawn again, so that only single words can be looked for.
         let shown = terminal.shown();
-        shown.contains(ENTER) && shown.contains("of load")
+        shown.contains(ENTER) && shown.contains("goodput/s")
     });
     assert_eq!(modes(&its) & (libc::ICANON | libc::ECHO), 0);
     let (code, _) = bench.end();
