@@ -55,12 +55,6 @@ fn searched_limit(found: &super::CapacityRecord) -> Option<f64> {
     goal.lower_rps.filter(|_| goal.upper_rps.is_some())
 }
 
-/// Whether a search found a load that is held, bounded or not.
-fn found_by_search(found: &super::CapacityRecord) -> bool {
-    let goal = found.goals.first();
-    found.source == CapacitySource::Search && goal.is_some_and(|goal| goal.lower_rps.is_some())
-}
-
 /// What is said of the tests of a study, which take no fresh starts.
 const TESTS_RAN_ONCE: &str =
     "each test ran once, in a closed loop: differences between systems are indications";
@@ -168,7 +162,11 @@ impl Cell {
             }
         }
         let steps = self.by_load();
-        let held = steps.iter().position(|step| !step.holds());
+        // A row below what was found was passed over when that was: it was spoiled, or only one of several trials.
+        let found = self.capacity.as_ref().and_then(|found| found.goals.first());
+        let found = found.and_then(|goal| goal.lower_rps);
+        let bounds = |step: &Step| !step.holds() && found.is_none_or(|rps| step.target_rps > rps);
+        let held = steps.iter().position(|step| bounds(step));
         let held = held.unwrap_or(steps.len());
         if let Some(broken) = steps.get(held).filter(|_| held > 0)
             && broken.validity.grade != Grade::Valid
@@ -190,13 +188,15 @@ impl Cell {
             return validity;
         }
         let grade = worst.validity.grade.word();
+        let all_held = steps[..end].iter().all(|step| step.holds());
         let of = match doubtful.len() {
-            _ if held == 0 && self.capacity.as_ref().is_some_and(found_by_search) => {
-                format!("the lowest row did not hold, and is {grade}")
-            }
             _ if held == 0 => format!("no load was held, and the lowest row is {grade}"),
-            1 => format!("1 of {end} rows that were held is {grade}"),
-            more => format!("{more} of {end} rows that were held are not fully valid"),
+            1 if all_held => format!("1 of {end} rows that were held is {grade}"),
+            more if all_held => {
+                format!("{more} of {end} rows that were held are not fully valid")
+            }
+            1 => format!("1 of {end} rows up to the limit is {grade}"),
+            more => format!("{more} of {end} rows up to the limit are not fully valid"),
         };
         let why = worst.validity.reasons.join(", and ");
         // What a search found rests on its trials; its rows only show the surroundings.
@@ -289,9 +289,13 @@ mod tests {
     }
 
     #[test]
-    fn a_spoiled_lowest_row_does_not_deny_what_a_search_found() {
-        let mut record = settled(vec![step(100.0, 500, Grade::Invalid)]);
-        let said = |record: &RunRecord| record.validity.reasons[0].clone();
+    fn a_spoiled_row_below_what_was_found_neither_denies_nor_bounds_it() {
+        let mut record = settled(vec![
+            step(100.0, 500, Grade::Invalid),
+            step(400.0, 0, Grade::Valid),
+            step(800.0, 500, Grade::Valid),
+        ]);
+        let said = |record: &RunRecord| record.validity.reasons.join("; ");
         assert!(said(&record).contains("no load was held, and the lowest row is invalid"));
         let goal = GoalResult {
             lower_rps: Some(400.0),
@@ -303,7 +307,9 @@ mod tests {
         });
         record.settle();
         assert!(
-            said(&record).contains("the lowest row did not hold, and is invalid; at 100/s"),
+            said(&record).ends_with(
+                "1 of 2 rows up to the limit is invalid; at 100/s the generator was late"
+            ),
             "{}",
             said(&record)
         );
