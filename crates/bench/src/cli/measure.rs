@@ -169,7 +169,7 @@ impl Steward for MainRun<'_> {
     }
 }
 
-/// How long the machine is looked at before anything of the run's own works on it.
+/// How long the machine is looked at before anything is measured: servers of the run have started by then, and are idle.
 const LOOK: Duration = Duration::from_millis(300);
 /// Processors that generator and target want for themselves, less what a quiet machine uses now and then.
 const WANTED_IDLE: f64 = 1.5;

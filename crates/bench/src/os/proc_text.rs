@@ -153,6 +153,7 @@ pub(crate) fn ticks(text: &str) -> Option<Ticks> {
         return None;
     };
     Some(Ticks {
+        // One line each, below that of all.
         processors: text.lines().filter(|line| line.starts_with("cpu")).count() - 1,
         total: fields
             .iter()

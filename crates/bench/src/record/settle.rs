@@ -195,8 +195,8 @@ impl Cell {
             more if all_held => {
                 format!("{more} of {end} rows that were held are not fully valid")
             }
-            1 => format!("1 of {end} rows up to the limit is {grade}"),
-            more => format!("{more} of {end} rows up to the limit are not fully valid"),
+            1 => format!("1 of {end} rows that count is {grade}"),
+            more => format!("{more} of {end} rows that count are not fully valid"),
         };
         let why = worst.validity.reasons.join(", and ");
         // What a search found rests on its trials; its rows only show the surroundings.
@@ -307,9 +307,8 @@ mod tests {
         });
         record.settle();
         assert!(
-            said(&record).ends_with(
-                "1 of 2 rows up to the limit is invalid; at 100/s the generator was late"
-            ),
+            said(&record)
+                .ends_with("1 of 2 rows that count is invalid; at 100/s the generator was late"),
             "{}",
             said(&record)
         );

@@ -81,8 +81,8 @@ forms! {
     "{cell}: the limit may lie higher, because at {n}/s, the first load that was not held, {why}"
         | "{cell}: giới hạn có thể cao hơn, vì ở {n}/s, tải đầu tiên không giữ được, {why}";
     "{cell}: no load was held, and the lowest row is {grade}; at {n}/s {why}" | "{cell}: không giữ được tải nào, và dòng thấp nhất {grade}; ở {n}/s {why}";
-    "{cell}: 1 of {n} rows up to the limit is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng tới mức giới hạn là {grade}; ở {n2}/s {why}";
-    "{cell}: {n} of {n2} rows up to the limit are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng tới mức giới hạn không hợp lệ hoàn toàn; ở {n3}/s {why}";
+    "{cell}: 1 of {n} rows that count is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng được tính là {grade}; ở {n2}/s {why}";
+    "{cell}: {n} of {n2} rows that count are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng được tính không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "{cell}: 1 of {n} rows that were held is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng giữ được tải là {grade}; ở {n2}/s {why}";
     "{cell}: {n} of {n2} rows that were held are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng giữ được tải không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "{cell}: 1 of {n} rows is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng là {grade}; ở {n2}/s {why}";
@@ -90,8 +90,8 @@ forms! {
     "recovery with {n} retries and a deadline of {n2} ms: {why}" | "hồi phục với {n} lần thử lại và hạn {n2} ms: {why}";
     "recovery with {n} retries and no deadline: {why}" | "hồi phục với {n} lần thử lại và không có hạn: {why}";
     "no load was held, and the lowest row is {grade}; at {n}/s {why}" | "không giữ được tải nào, và dòng thấp nhất {grade}; ở {n}/s {why}";
-    "1 of {n} rows up to the limit is {grade}; at {n2}/s {why}" | "1 trong {n} dòng tới mức giới hạn là {grade}; ở {n2}/s {why}";
-    "{n} of {n2} rows up to the limit are not fully valid; at {n3}/s {why}" | "{n} trong {n2} dòng tới mức giới hạn không hợp lệ hoàn toàn; ở {n3}/s {why}";
+    "1 of {n} rows that count is {grade}; at {n2}/s {why}" | "1 trong {n} dòng được tính là {grade}; ở {n2}/s {why}";
+    "{n} of {n2} rows that count are not fully valid; at {n3}/s {why}" | "{n} trong {n2} dòng được tính không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "1 of {n} rows that were held is {grade}; at {n2}/s {why}" | "1 trong {n} dòng giữ được tải là {grade}; ở {n2}/s {why}";
     "{n} of {n2} rows that were held are not fully valid; at {n3}/s {why}" | "{n} trong {n2} dòng giữ được tải không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "at {n}/s {why} ({n2} of {n3} trials)" | "ở {n}/s {why} ({n2} trong {n3} lần thử)";
