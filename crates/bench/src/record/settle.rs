@@ -163,12 +163,14 @@ impl Cell {
         }
         let steps = self.by_load();
         // A row below what was found was passed over when that was: it was spoiled, or only one of several trials.
-        let found = self.capacity.as_ref().and_then(|found| found.goals.first());
-        let found = found.and_then(|goal| goal.lower_rps);
+        let goal = self.capacity.as_ref().and_then(|found| found.goals.first());
+        let found = goal.and_then(|goal| goal.lower_rps);
         let bounds = |step: &Step| !step.holds() && found.is_none_or(|rps| step.target_rps > rps);
         let held = steps.iter().position(|step| bounds(step));
         let held = held.unwrap_or(steps.len());
-        if let Some(broken) = steps.get(held).filter(|_| held > 0)
+        // What a search tells as too much is what bounds it: its trials say above whether it does, and no row says it again.
+        let told = self.is_searched() && goal.is_some_and(|goal| goal.upper_rps.is_some());
+        if let Some(broken) = steps.get(held).filter(|_| held > 0 && !told)
             && broken.validity.grade != Grade::Valid
         {
             validity.leave_open(broken.target_rps, &broken.validity.reasons.join(", and "));
@@ -212,7 +214,7 @@ impl Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::super::capacity::GoalResult;
+    use super::super::capacity::{GoalResult, Trial};
     use super::super::{Failures, Label, ProcessUse, Starts, TargetRecord};
     use super::*;
 
@@ -312,6 +314,46 @@ mod tests {
             "{}",
             said(&record)
         );
+    }
+
+    #[test]
+    fn the_load_that_a_search_found_too_much_alone_leaves_its_limit_open() {
+        let mut record = settled(vec![
+            step(100.0, 0, Grade::Valid),
+            step(300.0, 500, Grade::Invalid),
+        ]);
+        let trial = |load_rps: f64, held: bool, grade: Grade| Trial {
+            load_rps,
+            counted: true,
+            kept: vec![held],
+            validity: step(load_rps, 0, grade).validity,
+            ..Trial::default()
+        };
+        let mut said = |at_upper: Grade| {
+            let goal = GoalResult {
+                lower_rps: Some(200.0),
+                upper_rps: Some(210.0),
+                ..GoalResult::default()
+            };
+            record.cells[0].capacity = Some(super::super::CapacityRecord {
+                goals: vec![goal],
+                trials: vec![
+                    trial(200.0, true, Grade::Valid),
+                    trial(210.0, false, at_upper),
+                ],
+                ..super::super::CapacityRecord::default()
+            });
+            record.settle();
+            record.validity.reasons.clone()
+        };
+        let open = said(Grade::Invalid);
+        assert_eq!(open.len(), 1, "{open:?}");
+        assert!(
+            open[0].contains("the limit may lie higher, because at 210/s"),
+            "{open:?}"
+        );
+        // What its trials bound validly, a spoiled row of a ladder further up does not open again.
+        assert_eq!(said(Grade::Valid), [""; 0]);
     }
 
     #[test]
