@@ -18,7 +18,6 @@ use crate::report::{
 };
 use crate::run::console::Console;
 use crate::run::fresh::{self, Steward};
-use crate::run::machine;
 use crate::run::plan::RunPlan;
 use crate::run::session::{Job, Session};
 use crate::stored::{StoredRun, heed, recoveries};
@@ -134,7 +133,7 @@ struct MainRun<'a> {
 }
 
 impl Steward for MainRun<'_> {
-    fn gather(&mut self, session: &mut Session<'_>, first: bool) {
+    fn gather(&mut self, session: &mut Session<'_>) {
         if let Some(samples) = &self.samples {
             session.keep_samples(samples.clone());
         }
@@ -144,6 +143,9 @@ impl Steward for MainRun<'_> {
             }
             _ => gather(self.args, self.urls, self.plan, session),
         }
+    }
+
+    fn begin(&mut self, session: &mut Session<'_>, first: bool) {
         if first && self.plan.calibrate && session.has_targets() && !interrupt::asked() {
             calibrate_first(self.plan, self.args.calibration_age, session);
         }
@@ -169,32 +171,12 @@ impl Steward for MainRun<'_> {
     }
 }
 
-/// How long the machine is looked at before anything is measured: servers of the run have started by then, and are idle.
-const LOOK: Duration = Duration::from_millis(300);
-/// Processors that generator and target want for themselves, less what a quiet machine uses now and then.
-const WANTED_IDLE: f64 = 1.5;
-
-/// What to say of a machine on which other processes keep `busy` of `count` processors busy; nothing if enough are left.
-fn beside_others(busy: f64, count: usize) -> Option<String> {
-    let all = count as f64;
-    (all - busy < WANTED_IDLE.min(0.75 * all)).then(|| {
-        format!(
-            "CPU use of other processes: {busy:.1} of {count}; what is measured meanwhile may come out invalid"
-        )
-    })
-}
-
 fn calibrate_first(plan: &RunPlan, age_max: Duration, session: &mut Session<'_>) {
     let shape = Shape {
         connections: plan.connections,
         depth: plan.depth,
         cores: (plan.generator_core, plan.target_core),
     };
-    if let Some((busy, count)) = machine::busy_processors(LOOK)
-        && let Some(warning) = beside_others(busy, count)
-    {
-        session.event(Severity::Warning, None, warning);
-    }
     match calibrated(&shape, age_max, session.console()) {
         Ok(calibration) => {
             let from = calibration
@@ -309,25 +291,4 @@ fn conclude(
     } else {
         ExitCode::SUCCESS
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::beside_others;
-
-    #[test]
-    fn a_machine_without_two_idle_processors_is_spoken_of() {
-        assert_eq!(beside_others(0.2, 2), None);
-        assert_eq!(beside_others(60.0, 64), None);
-        assert_eq!(beside_others(0.1, 1), None);
-        for (busy, count) in [(1.9, 2), (0.9, 1), (63.0, 64)] {
-            assert!(beside_others(busy, count).is_some(), "{busy} of {count}");
-        }
-        assert_eq!(
-            beside_others(1.94, 2).as_deref(),
-            Some(
-                "CPU use of other processes: 1.9 of 2; what is measured meanwhile may come out invalid"
-            )
-        );
-    }
 }

@@ -453,7 +453,7 @@ struct Twins<'a> {
 }
 
 impl Steward for Twins<'_> {
-    fn gather(&mut self, session: &mut Session<'_>, _first: bool) {
+    fn gather(&mut self, session: &mut Session<'_>) {
         for arm in ["A", "B"] {
             let name = format!("{} ({arm})", self.program.name());
             match Store::start(self.program, self.program.threads(1), self.core) {
