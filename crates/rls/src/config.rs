@@ -113,6 +113,9 @@ pub struct StoreConfig {
     pub tls_any_name: bool,
     /// Password of the Sentinels, or `user:password`.
     pub sentinel_login: Option<String>,
+    /// Replicas that must have what admits a request before it is answered
+    /// ([WAIT](https://redis.io/docs/latest/commands/wait/)); not on a cluster.
+    pub wait_replicas: u64,
 }
 
 /// A store for limits per second, which those of longer windows are kept out of.
@@ -134,6 +137,7 @@ impl Default for StoreConfig {
             tls_key: None,
             tls_any_name: false,
             sentinel_login: None,
+            wait_replicas: 0,
         }
     }
 }

@@ -98,6 +98,9 @@ fn backend_maker(
             if config.per_second.is_some() {
                 return Err(StartError::NeedsBackend("--per-second-backend"));
             }
+            if config.store.wait_replicas > 0 {
+                return Err(StartError::NeedsBackend("--backend-wait-replicas"));
+            }
             let store = store.ok_or(StartError::NoStore)?;
             let patience = config.shed_after / LATE_DIVISOR;
             let monotonic = config.monotonic;

@@ -421,6 +421,7 @@ fn store_config(config: &Config) -> StoreConfig {
         sentinel_login: Some(config.get(Key::BackendSentinelAuth))
             .filter(|login| !login.is_empty())
             .map(str::to_owned),
+        wait_replicas: config.number(Key::BackendWaitReplicas),
     }
 }
 

@@ -200,10 +200,16 @@ impl Envoy {
     ) -> Result<Vec<Value>, RedisError> {
         if !connection.is_cluster() {
             let mut pipeline = redis::pipe();
+            let mut counts = false;
             for (counter, question) in asked {
+                counts |= matches!(question, Question::Count(1..));
                 counter.ask(question, self.expire_secs(counter), None, &mut pipeline);
             }
-            return link.ask_all(connection, &pipeline).await;
+            let replies = link.ask_all(connection, &pipeline).await?;
+            if counts {
+                link.replicated(connection).await?;
+            }
+            return Ok(replies);
         }
         // Each key has a slot of its own there.
         let pipelines = asked.map(|(counter, question)| {

@@ -16,6 +16,7 @@ use super::held::Held;
 use super::outages::Outages;
 use super::peer::{At, Peer};
 use super::pool::Pool;
+use super::replicated::Replicated;
 use super::url::{Address, Place};
 use crate::config::StoreConfig;
 
@@ -66,14 +67,22 @@ pub(super) struct Connection {
     /// It has commands of its own for limiters.
     pub(super) native: bool,
     generation: u64,
+    /// Which of several it is for this request.
+    turn: usize,
 }
 
 #[derive(Clone)]
 enum Streams {
-    /// Connections to one store, each pipelined, taken in turn.
-    One(Rc<[MultiplexedConnection]>),
+    /// Connections to one store, each pipelined, taken in turn by the requests.
+    One(Rc<[Stream]>),
     /// Connections to all masters, which the client library finds and makes anew by itself.
     Cluster(ClusterConnection),
+}
+
+/// A connection, and the requests on it that wait for replicas.
+struct Stream {
+    connection: MultiplexedConnection,
+    replicated: Replicated,
 }
 
 impl Streams {
@@ -90,6 +99,11 @@ impl Connection {
     /// Keys live on several stores.
     pub(super) fn is_cluster(&self) -> bool {
         matches!(self.streams, Streams::Cluster(_))
+    }
+
+    /// The stream of this request.
+    fn stream<'a>(&self, streams: &'a [Stream]) -> &'a Stream {
+        &streams[self.turn % streams.len()]
     }
 }
 
@@ -111,8 +125,15 @@ impl Link {
         }))
     }
 
-    /// The connection; it is made and waited for only if none was ever tried.
+    /// The connection for one request; it is made and waited for only if none was ever tried.
     pub(super) async fn connection(&self) -> Result<Connection, BackendError> {
+        let connection = self.made().await?;
+        let turn = self.0.turn.get().wrapping_add(1);
+        self.0.turn.set(turn);
+        Ok(Connection { turn, ..connection })
+    }
+
+    async fn made(&self) -> Result<Connection, BackendError> {
         self.0.held.wait().await;
         if let Some(known) = self.0.known() {
             return known;
@@ -142,7 +163,8 @@ impl Link {
             // One node that is away says nothing about the others.
             Streams::Cluster(cluster) => command.query_async(&mut cluster.clone()).await,
             Streams::One(streams) => {
-                let reply = command.query_async(&mut self.next(streams)).await;
+                let mut stream = connection.stream(streams).connection.clone();
+                let reply = command.query_async(&mut stream).await;
                 self.judged(connection, reply)
             }
         }
@@ -158,7 +180,8 @@ impl Link {
         match &connection.streams {
             Streams::Cluster(cluster) => commands.query_async(&mut cluster.clone()).await,
             Streams::One(streams) => {
-                let replies = commands.query_async(&mut self.next(streams)).await;
+                let mut stream = connection.stream(streams).connection.clone();
+                let replies = commands.query_async(&mut stream).await;
                 self.judged(connection, replies)
             }
         }
@@ -188,11 +211,29 @@ impl Link {
         }
     }
 
-    /// The connection whose turn it is.
-    fn next(&self, streams: &[MultiplexedConnection]) -> MultiplexedConnection {
-        let turn = self.0.turn.get().wrapping_add(1);
-        self.0.turn.set(turn);
-        streams[turn % streams.len()].clone()
+    /// Waits until as many replicas as are asked for have what this request wrote, so that a failover to one of them keeps it.
+    ///
+    /// # Errors
+    /// Fewer have it in half the time of a decision: what waits behind on the connection has the other half.
+    pub(super) async fn replicated(&self, connection: &Connection) -> Result<(), RedisError> {
+        let replicas = self.0.store.wait_replicas;
+        let Streams::One(streams) = &connection.streams else {
+            return Ok(());
+        };
+        if replicas == 0 {
+            return Ok(());
+        }
+        let stream = connection.stream(streams);
+        let within = (self.0.store.timeout / 2).as_millis().max(1);
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(replicas)
+            .arg(u64::try_from(within).unwrap_or(u64::MAX));
+        let ask = async || {
+            let reply = wait.query_async(&mut stream.connection.clone()).await;
+            self.judged(connection, reply)
+        };
+        // Boxed: it is seldom, and would make the future of every decision larger.
+        Box::pin(stream.replicated.wait(replicas, ask)).await
     }
 
     fn judged<T>(
@@ -380,6 +421,7 @@ impl Shared {
             streams,
             native,
             generation,
+            turn: 0,
         };
         self.pool.made(connection.streams.count());
         if let State::Up(before) = self.state.replace(State::Up(connection.clone())) {
@@ -408,9 +450,12 @@ impl Shared {
         let mut streams = Vec::new();
         for _ in 0..self.store.connections.max(1) {
             let made = peer.connect(self.store.connect_timeout(), self.store.timeout);
-            streams.push(made.await?);
+            streams.push(Stream {
+                connection: made.await?,
+                replicated: Replicated::default(),
+            });
         }
-        let native = has_native(&mut streams[0]).await?;
+        let native = has_native(&mut streams[0].connection).await?;
         Ok((Streams::One(streams.into()), native))
     }
 }

@@ -19,6 +19,7 @@ mod parts;
 mod peer;
 mod pool;
 mod remote;
+mod replicated;
 mod scripts;
 mod sentinel;
 mod stores;

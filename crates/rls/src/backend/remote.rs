@@ -171,13 +171,19 @@ impl Remote {
         checks: &[LimitCheck<'_>],
     ) -> Result<Decisions, BackendError> {
         self.carry_over(connection, checks).await?;
-        if connection.native {
+        let decisions = if connection.native {
             let reply = self.link.ask(connection, &native::decide(checks)).await;
             read(reply, |reply| native::decisions(reply, checks.len()))
         } else {
             let reply = self.decide_by_script(connection, checks).await;
             read(reply, |reply| scripts::decisions(reply, checks.len()))
+        }?;
+        let mut both = checks.iter().zip(&decisions);
+        // What takes nothing cannot be lost.
+        if both.any(|(check, decision)| decision.allowed && check.act != Act::Peek) {
+            self.link.replicated(connection).await.map_err(told)?;
         }
+        Ok(decisions)
     }
 
     /// Decides slot by slot.
@@ -235,7 +241,9 @@ impl Remote {
             let call = self.scripts.end(check, id, actual);
             self.run(connection, &call).await
         };
-        read(reply, native::ended)
+        let ended = read(reply, native::ended)?;
+        self.link.replicated(connection).await.map_err(told)?;
+        Ok(ended)
     }
 
     async fn release_on(
@@ -355,6 +363,10 @@ fn read<T>(
     reply: Result<Value, RedisError>,
     read: impl FnOnce(&Value) -> Option<T>,
 ) -> Result<T, BackendError> {
-    let reply = reply.map_err(|error| BackendError::new(error.to_string()))?;
+    let reply = reply.map_err(told)?;
     read(&reply).ok_or_else(BackendError::bad_reply)
+}
+
+fn told(error: RedisError) -> BackendError {
+    BackendError::new(error.to_string())
 }

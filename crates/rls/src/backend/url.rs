@@ -121,6 +121,11 @@ pub(crate) fn parse_url(url: &str, store: &StoreConfig) -> Result<Address, Start
     };
     let is_secure = scheme.starts_with("rediss");
     if matches!(scheme, "redis+cluster" | "rediss+cluster") {
+        if store.wait_replicas > 0 {
+            // The client library makes connections to nodes anew by itself, and on a new one WAIT knows nothing of what was written.
+            let reason = "replicas cannot be waited for on a cluster (backend-wait-replicas)";
+            return Err(bad(reason.to_owned()));
+        }
         let certificates = match is_secure {
             true => certificates(store).map_err(StartError::Tls)?,
             false => None,

@@ -230,7 +230,10 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
             config.backend = Backend::Remote(self.redis_url("REDIS_")?);
             self.store("REDIS_", &mut config.store, threads)?;
             if self.truth("REDIS_PERSECOND")? {
-                let mut store = StoreConfig::default();
+                let mut store = StoreConfig {
+                    wait_replicas: config.store.wait_replicas,
+                    ..StoreConfig::default()
+                };
                 self.store(PER_SECOND, &mut store, threads)?;
                 config.per_second = Some(PerSecondStore {
                     url: self.redis_url(PER_SECOND)?,

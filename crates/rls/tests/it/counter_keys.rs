@@ -2,7 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tollgate_rls::{Backend, EnvoyCounters, PerSecondStore, RlsServer, StartError, StoreConfig};
+use tollgate_rls::{
+    Backend, EnvoyCounters, PerSecondStore, RlsConfig, RlsServer, StartError, StoreConfig,
+};
 use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::process::temp_dir;
 use tollgate_testkit::{Client as Store, Server, peers};
@@ -297,35 +299,42 @@ async fn limits_per_second_have_a_store_of_their_own() {
 
 #[test]
 fn what_cannot_be_shared_is_refused_at_the_start() {
-    let start = |backend: Backend, limit: &str, apart: bool| {
+    let start = |backend: Backend, limit: &str, change: fn(&mut RlsConfig)| {
         let dir = temp_dir().expect("a temporary folder");
         let rules = format!("domain: d\ndescriptors:\n- key: k\n  rate_limit: {{{limit}}}\n");
         std::fs::write(dir.join("rules.yaml"), rules).expect("the folder is ours");
         let mut config = config(dir.clone(), backend);
-        match apart {
-            true => {
-                config.per_second = Some(PerSecondStore {
-                    url: "redis://127.0.0.1:1".to_owned(),
-                    store: StoreConfig::default(),
-                });
-            }
-            false => config.envoy_counters = Some(EnvoyCounters::default()),
-        }
+        change(&mut config);
         let started = RlsServer::start(config, None, system_clock).map(drop);
         std::fs::remove_dir_all(&dir).expect("the folder is ours");
         started
     };
     let remote = || Backend::Remote("redis://127.0.0.1:1".to_owned());
     let plain = "unit: minute, requests_per_unit: 1";
-    start(remote(), plain, false).expect("it starts");
-    let error = start(remote(), "concurrency: 1", false).expect_err("no such counter");
+    let counters: fn(&mut RlsConfig) =
+        |config| config.envoy_counters = Some(EnvoyCounters::default());
+    let apart: fn(&mut RlsConfig) = |config| {
+        config.per_second = Some(PerSecondStore {
+            url: "redis://127.0.0.1:1".to_owned(),
+            store: StoreConfig::default(),
+        });
+    };
+    let waits: fn(&mut RlsConfig) = |config| config.store.wait_replicas = 1;
+    start(remote(), plain, counters).expect("it starts");
+    let error = start(remote(), "concurrency: 1", counters).expect_err("no such counter");
     let text = error.to_string();
     assert!(
         text.contains("rules.yaml:4: the counters of envoyproxy/ratelimit cannot hold 'd.k'"),
         "{text}"
     );
-    for apart in [false, true] {
-        let error = start(Backend::Embedded, plain, apart).expect_err("no store elsewhere");
+    for asked in [counters, apart, waits] {
+        let error = start(Backend::Embedded, plain, asked).expect_err("no store elsewhere");
         assert!(matches!(error, StartError::NeedsBackend(_)), "{error}");
     }
+    let cluster = Backend::Remote("redis+cluster://127.0.0.1:1".to_owned());
+    let error = start(cluster, plain, waits).expect_err("WAIT may be sent on another connection");
+    assert!(
+        error.to_string().contains("backend-wait-replicas"),
+        "{error}"
+    );
 }

@@ -72,6 +72,12 @@ practice a few milliseconds. When a Sentinel is told to fail over while the old 
 for about a second, until Sentinels announce the new one. Services listen to all Sentinels named in their URL, let
 requests wait from the word that a replica is promoted until it is (for 50 ms at most), and go on with it: what was on its way to the old master at that moment
 is lost there, and no request. While there is no master, `on_error` of a rule decides its requests. On a cluster, a request whose answer was lost may be sent again and count twice: that admits fewer requests, never more.
+
+`--backend-wait-replicas N` loses nothing: what admits a request is answered only when N replicas have it, by one `WAIT` for all requests
+that a connection carries at the time. With as many as there are, no request too many passes through a failover, whichever replica is promoted.
+It costs the way to the replicas and back, and where fewer than N have it within half of `backend-timeout`, `on_error` decides, though the store has counted: fewer pass, never more
+(with `open` or `local`, as many as those say). Set `min-replicas-to-write` on the store as well, so that it refuses at once while a replica is away. It is not for clusters, whose
+client library reconnects unseen, and not for the store of the service's own process, which ends with it.
 ";
 
 /// `docs/envoy-ratelimit.md` is made of the table.

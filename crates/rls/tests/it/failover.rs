@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tollgate_rls::StoreConfig;
+use tollgate_rls::{EnvoyCounters, StoreConfig};
 use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::process::{free_port, temp_dir};
 use tollgate_testkit::{Client as Control, Server, eventually, peers};
@@ -273,9 +273,15 @@ impl Pair {
     }
 
     fn service(&self, tls: Option<&Tls>) -> Service {
+        self.service_with(tls, |_| ())
+    }
+
+    /// The same, which is connected to the store as `change` says.
+    fn service_with(&self, tls: Option<&Tls>, change: impl FnOnce(&mut StoreConfig)) -> Service {
         let rules = rules() + MORE;
         Service::on_store(&self.url(tls.is_some()), &rules, |config| {
             config.store = tls.map_or_else(patient, Tls::store_config);
+            change(&mut config.store);
         })
     }
 
@@ -627,6 +633,86 @@ async fn a_cluster_failover_under_load_loses_only_what_was_not_sent() {
     if let Some(pair) = skipped(test, Pair::cluster(None)) {
         at_most_what_was_not_sent_passes_twice(pair).await;
     }
+}
+
+/// A service that waits for the replica admits no request that the replica does not know of.
+#[tokio::test]
+async fn what_the_replica_has_not_heard_of_is_not_admitted() {
+    let test = "what_the_replica_has_not_heard_of_is_not_admitted";
+    let Some(pair) = skipped(test, Pair::watched(None).await) else {
+        return;
+    };
+    pair.is_in_step();
+    let service = pair.service_with(None, |store| {
+        store.wait_replicas = 1;
+        store.timeout = Duration::from_secs(2);
+    });
+    let mut client = service.client().await;
+    assert_eq!(ask(&mut client, "closed").await, Ok((Code::Ok, None)));
+    // One that is no replica any more, which its master does not know yet.
+    told(&mut pair.replica(), &["REPLICAOF", "NO", "ONE"]);
+    let by = Ok((Code::OverLimit, Some("closed".to_owned())));
+    assert_eq!(ask(&mut client, "closed").await, by);
+    let error = ask(&mut client, "error")
+        .await
+        .expect_err("too few have it");
+    assert!(error.contains("0 of 1 replicas"), "{error}");
+    let rules = "domain: test\ndescriptors:\n  - {key: closed, rate_limit: {unit: year, requests_per_unit: 9}}\n";
+    let shared = Service::on_store(&pair.url(false), rules, |config| {
+        config.envoy_counters = Some(EnvoyCounters::default());
+        config.store.wait_replicas = 1;
+    });
+    let error = ask(&mut shared.client().await, "closed").await;
+    let error = error.expect_err("too few have it");
+    assert!(error.contains("0 of 1 replicas"), "{error}");
+    let port = pair.master().call(&["CONFIG", "GET", "port"]);
+    let Ok(Value::Array(port)) = port else {
+        panic!("{port:?}");
+    };
+    let port = text(&port[1]);
+    told(&mut pair.replica(), &["REPLICAOF", "127.0.0.1", &port]);
+    decides_again(&service).await;
+}
+
+/// An operator lets the master change places under load: where the service waits for the replica, no request too many passes.
+#[tokio::test]
+async fn a_failover_on_demand_is_exact_where_the_replica_is_waited_for() {
+    let test = "a_failover_on_demand_is_exact_where_the_replica_is_waited_for";
+    let Some(pair) = skipped(test, Pair::watched(None).await) else {
+        return;
+    };
+    let Pair::Watched { sentinel, .. } = &pair else {
+        panic!("Sentinels watch it");
+    };
+    pair.allow_failover();
+    wait_for("it may be promoted", async || sentinel.may_promote()).await;
+    pair.is_in_step();
+    let service = pair.service_with(None, |store| {
+        store.wait_replicas = 1;
+        store.timeout = Duration::from_secs(2);
+    });
+    let load = Arc::new(Load::default());
+    let grpc = service.server().grpc_addr().expect("TCP");
+    let loaders: Vec<_> = (0..LOADERS)
+        .map(|_| tokio::spawn(loader(grpc, load.clone())))
+        .collect();
+    wait_for("some pass", async || {
+        load.passed.load(Ordering::SeqCst) >= PASSED_BEFORE
+    })
+    .await;
+    let reply = sentinel.ask(&["SENTINEL", "FAILOVER", "main"]);
+    assert_eq!(reply, Some(Value::Simple(b"OK".to_vec())));
+    for loader in loaders {
+        let ended = tokio::time::timeout(Duration::from_secs(180), loader).await;
+        ended.expect("the limit is met").expect("no panic");
+    }
+    let passed = load.passed.load(Ordering::SeqCst);
+    assert!(passed <= LOAD_LIMIT, "{passed} passed");
+    let mut replica = pair.replica();
+    wait_for("it was promoted", async || {
+        format!("{:?}", told(&mut replica, &["ROLE"])).contains(&format!("{:?}", b"master"))
+    })
+    .await;
 }
 
 /// TLS is verified on the way to Sentinels and to nodes, and servers ask for the service's certificate.

@@ -226,6 +226,14 @@ pub(super) const OWN: &[Setting] = &[
         "Connections of each thread to the backend.",
     ),
     row(
+        Key::BackendWaitReplicas,
+        "backend-wait-replicas",
+        number(0, 1_000),
+        "0",
+        Change::Restart,
+        "Replicas of the backend that must have what admits a request before it is answered, so that a failover to one of them loses nothing; on_error decides where fewer have it. Not on a cluster.",
+    ),
+    row(
         Key::BackendTlsCaCertFile,
         "backend-tls-ca-cert-file",
         Kind::Text,

@@ -39,6 +39,7 @@ pub enum Key {
     Backend,
     BackendTimeout,
     BackendConnections,
+    BackendWaitReplicas,
     BackendTlsCaCertFile,
     BackendTlsCertFile,
     BackendTlsKeyFile,
