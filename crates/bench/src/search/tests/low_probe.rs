@@ -83,6 +83,27 @@ fn a_search_finds_a_knee_at_fifty_times_the_probe() {
 }
 
 #[test]
+fn sixty_trials_narrow_the_interval_far_above_the_probe() {
+    for (factor, width) in [(100.0, 0.05), (1_000.0, 0.05), (100.0, 0.01)] {
+        let probe = 1_000.0;
+        let mut search = SearchPlan {
+            min_rps: probe * 0.01,
+            trials_max: 60,
+            budget_s: 60.0,
+            ..plan(probe * 0.5, f64::MAX)
+        };
+        search.goals[0].width = width;
+        let (search, end, tried) = run(search, knee_at(probe * factor));
+        assert_eq!(end, Next::Done, "{factor} {width}: {tried:?}");
+        let result = &search.results()[0];
+        assert!(result.converged, "{result:?}");
+        let (lower, upper) = (result.lower_rps.unwrap(), result.upper_rps.unwrap());
+        let knee = probe * factor;
+        assert!(lower <= knee && knee < upper, "[{lower}, {upper}]");
+    }
+}
+
+#[test]
 fn a_search_whose_trials_run_out_on_the_way_up_says_that_it_may_hold_more() {
     let search = SearchPlan {
         rough_trial_s: 1.0,
