@@ -141,6 +141,14 @@ fn clients(variant: &RecoveryVariant) -> String {
     }
 }
 
+/// Whether a row of `steps` with more load than `lowest` held.
+fn held_above(steps: &[&Step], lowest: &Step) -> bool {
+    let mut above = steps
+        .iter()
+        .filter(|step| step.target_rps > lowest.target_rps);
+    above.any(|step| step.holds() && step.tells())
+}
+
 impl Cell {
     /// How far what was found of it may be believed: the worst of what that rests on, which are the deciding trials of a
     /// search, recoveries, and the rows up to the first that did not hold. If that row is spoiled, the limit may lie higher
@@ -192,6 +200,9 @@ impl Cell {
         let grade = worst.validity.grade.word();
         let all_held = steps[..end].iter().all(|step| step.holds());
         let of = match doubtful.len() {
+            _ if held == 0 && held_above(&steps, worst) => {
+                format!("the lowest row was not held, though higher ones were, and is {grade}")
+            }
             _ if held == 0 => format!("no load was held, and the lowest row is {grade}"),
             1 if all_held => format!("1 of {end} rows that were held is {grade}"),
             more if all_held => {
@@ -288,6 +299,11 @@ mod tests {
         );
         let nothing_held = settled(vec![step(100.0, 500, Grade::Invalid)]);
         assert_eq!(nothing_held.validity.grade, Grade::Invalid);
+        let reason = &nothing_held.validity.reasons[0];
+        assert!(
+            reason.contains("no load was held, and the lowest row is invalid"),
+            "{reason}"
+        );
     }
 
     #[test]
@@ -298,7 +314,12 @@ mod tests {
             step(800.0, 500, Grade::Valid),
         ]);
         let said = |record: &RunRecord| record.validity.reasons.join("; ");
-        assert!(said(&record).contains("no load was held, and the lowest row is invalid"));
+        assert!(
+            said(&record)
+                .contains("the lowest row was not held, though higher ones were, and is invalid"),
+            "{}",
+            said(&record)
+        );
         let goal = GoalResult {
             lower_rps: Some(400.0),
             ..GoalResult::default()

@@ -87,6 +87,7 @@ pub(super) fn zone_line(found: &CapacityRecord, lang: Lang) -> String {
     match (&found.refused, &found.zones) {
         (Some(why), _) => f::F_REFUSED.with(lang, &[("why", &recorded(why, lang))]),
         (None, Some(zones)) => zones_sentence(zones, found, lang),
+        (None, None) if found.non_monotone => f::F_NO_SAFE_HOLE.of(lang).into(),
         (None, None) => f::F_NO_SAFE.of(lang).into(),
     }
 }
@@ -319,4 +320,17 @@ fn retention_line(found: &Retention, lang: Lang) -> Option<String> {
             ("warning", &warning),
         ],
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_load_is_safe_above_one_that_missed_the_goal_and_none_kept_it_is_not_said_then() {
+        let mut found = CapacityRecord::default();
+        assert_eq!(zone_line(&found, Lang::En), f::F_NO_SAFE.en);
+        found.non_monotone = true;
+        assert_eq!(zone_line(&found, Lang::En), f::F_NO_SAFE_HOLE.en);
+    }
 }

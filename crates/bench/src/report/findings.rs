@@ -42,6 +42,8 @@ pub(crate) struct CellFindings {
     pub(crate) median_of: usize,
     /// Highest load above `not_held_rps` that single trials of a search held: so far the limit may lie higher.
     pub(crate) held_above_rps: Option<f64>,
+    /// Highest load that a valid row of a ladder held though the lowest valid row did not, so that none is sustained.
+    pub(crate) held_alone_rps: Option<f64>,
     /// Lowest load that was not held in a row that is invalid, and so proves nothing.
     pub(crate) doubtful_rps: Option<f64>,
     /// Most good answers per second in any row.
@@ -136,6 +138,8 @@ impl CellFindings {
             each_start_rps: Vec::new(),
             median_of: 0,
             held_above_rps: None,
+            held_alone_rps: highest_held
+                .filter(|held| sustained.is_none() && Some(*held) > not_held),
             doubtful_rps: doubtful.map(|step| step.target_rps),
             peak_goodput_rps: peak.filter(|peak| *peak > 0.0),
             first_warning_rps: first_at(&steps, Level::NearLimit),
@@ -161,6 +165,7 @@ impl CellFindings {
             && let Some(goal) = capacity.goals.first()
         {
             self.sustained_rps = goal.lower_rps;
+            self.held_alone_rps = None;
             self.not_held_rps = capacity.shown_upper_rps();
             let doubtful = goal.upper_rps.or(self.doubtful_rps);
             let beyond = doubtful.filter(|rps| goal.lower_rps.is_none_or(|lower| *rps > lower));

@@ -262,6 +262,17 @@ fn nothing_held(lang: Lang, scenario: &ScenarioFindings<'_>, profile: &str) -> S
     let lowest = findings()
         .filter_map(|found| found.not_held_rps)
         .min_by(f64::total_cmp);
+    let right = scenario.ranked.iter().filter(|r| !r.findings.over_admits);
+    let alone = right
+        .filter(|ranked| ranked.findings.held_alone_rps.is_some())
+        .max_by(|a, b| {
+            let held = |ranked: &Ranked<'_>| ranked.findings.held_alone_rps.unwrap_or(0.0);
+            held(a).total_cmp(&held(b))
+        });
+    if let Some(what) = alone.and_then(|ranked| held_alone(lang, ranked)) {
+        let values = [("scenario", &*title), ("profile", profile), ("what", &what)];
+        return t::HELD_NONE_FROM_BOTTOM.with(lang, &values);
+    }
     let load = or_dash(lowest, rate);
     t::HELD_NONE.with(
         lang,
@@ -269,14 +280,24 @@ fn nothing_held(lang: Lang, scenario: &ScenarioFindings<'_>, profile: &str) -> S
     )
 }
 
+/// What a ladder shows whose lowest row was not held while higher ones were; `None` of any other.
+fn held_alone(lang: Lang, ranked: &Ranked<'_>) -> Option<String> {
+    let found = &ranked.findings;
+    let (lowest, held) = (rate(found.not_held_rps?), rate(found.held_alone_rps?));
+    let cell = name(lang, ranked.cell);
+    let values = [("cell", &*cell), ("load", &lowest), ("held", &held)];
+    Some(t::WHAT_HELD_ALONE.with(lang, &values))
+}
+
 /// What a target held that was not set up as the best was: told, and not set against it.
 fn beside(lang: Lang, other: &Ranked<'_>, differences: &[Difference]) -> String {
     let (cell, why) = (name(lang, other.cell), why(differences, lang));
-    match other.findings.sustained_rps {
-        Some(held) => {
-            let what = t::WHAT_HELD.with(lang, &[("cell", &cell), ("load", &rate(held))]);
-            t::UNLIKE_HELD.with(lang, &[("what", &what), ("why", &why)])
-        }
+    let held = other.findings.sustained_rps.map(|held| {
+        let values = [("cell", &*cell), ("load", &rate(held))];
+        t::WHAT_HELD.with(lang, &values)
+    });
+    match held.or_else(|| held_alone(lang, other)) {
+        Some(what) => t::UNLIKE_HELD.with(lang, &[("what", &what), ("why", &why)]),
         None => t::UNLIKE_HELD_NOTHING.with(lang, &[("cell", &cell), ("why", &why)]),
     }
 }
@@ -305,9 +326,10 @@ fn like_for_like(lang: Lang, scenario: &ScenarioFindings<'_>) -> Option<String> 
     }
     let held = |ranked: &Ranked<'_>| {
         let load = ranked.findings.sustained_rps;
-        let none = match ranked.cell.is_searched() {
-            true => t::HELD_NOTHING_SHOWN,
-            false => t::HELD_NOTHING,
+        let none = match ranked.findings.held_alone_rps {
+            _ if ranked.cell.is_searched() => t::HELD_NOTHING_SHOWN,
+            Some(_) => t::HELD_NOTHING_FROM_BOTTOM,
+            None => t::HELD_NOTHING,
         };
         let load = load.map_or(none.of(lang).to_owned(), |rps| format!("{}/s", rate(rps)));
         t::ONE_HELD.with(lang, &[("target", &ranked.cell.target), ("load", &load)])
@@ -332,6 +354,9 @@ fn like_for_like(lang: Lang, scenario: &ScenarioFindings<'_>) -> Option<String> 
 fn against(lang: Lang, best: &Ranked<'_>, other: &Ranked<'_>) -> String {
     let cell = name(lang, other.cell);
     let Some(held) = other.findings.sustained_rps else {
+        if let Some(what) = held_alone(lang, other) {
+            return format!("; {what}");
+        }
         let text = if other.cell.is_searched() {
             // Rows below where the search ended may have held, each by a single trial.
             t::OTHER_NONE_SHOWN

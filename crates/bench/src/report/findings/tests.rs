@@ -63,6 +63,48 @@ fn a_ladder_with_a_hole_sustains_only_what_lies_below_it() {
     assert!((over - 2.4).abs() < 1e-9 && (kept - 3.0 / 17.5).abs() < 1e-9);
 }
 
+/// What the verdict says of `record` in `lang`.
+fn said(record: &RunRecord, lang: Lang) -> String {
+    super::super::verdict::run(record, lang).join(" ")
+}
+
+#[test]
+fn rows_that_held_above_a_lowest_one_that_did_not_are_spoken_of() {
+    let hole = || cell("hole", &[(10.0, 60), (20.0, 0), (40.0, 0), (80.0, 60)]);
+    let alone = run(vec![hole()]);
+    let found = CellFindings::of(&alone.cells[0]);
+    assert_eq!(
+        (found.sustained_rps, found.held_alone_rps),
+        (None, Some(40.0))
+    );
+    let what = "hole with op did not hold 10/s, the lowest valid row of its ladder, though single rows above it \
+                held up to 40/s (not monotone)";
+    let english = said(&alone, Lang::En);
+    assert!(
+        english.contains("no cell held its load from the bottom of the ladder on")
+            && english.contains(what),
+        "{english}"
+    );
+    let vietnamese = said(&alone, Lang::Vi);
+    assert!(
+        vietnamese.contains("không đơn điệu") && vietnamese.contains("40/s"),
+        "{vietnamese}"
+    );
+    // Beside one that held something.
+    let beside = said(
+        &run(vec![cell("a", &[(10.0, 0), (20.0, 60)]), hole()]),
+        Lang::En,
+    );
+    assert!(
+        beside.contains(what) && !beside.contains("held no row"),
+        "{beside}"
+    );
+    // One without such rows held none.
+    let none = run(vec![cell("none", &[(10.0, 60), (20.0, 60)])]);
+    assert_eq!(CellFindings::of(&none.cells[0]).held_alone_rps, None);
+    assert!(said(&none, Lang::En).contains("not even 10/s"));
+}
+
 #[test]
 fn what_is_left_past_a_search_is_told_of_the_load_that_it_names() {
     // The row at the load that the search found held went worse by chance.

@@ -14,6 +14,8 @@ texts! {
     F_TOO_MUCH = "{load}/s is too much" | "{load}/s là quá tải";
     F_NONE_TOO_MUCH = "no load was shown to be too much" | "chưa thấy tải nào là quá tải";
     F_NO_SAFE = "no safe load: no load kept the goal" | "không có tải an toàn: không tải nào giữ được mục tiêu";
+    F_NO_SAFE_HOLE = "no safe load: every load that kept the goal lies above one that missed it"
+        | "không có tải an toàn: mọi tải giữ được mục tiêu đều cao hơn một tải không giữ được";
     F_REFUSED = "REFUSED: {why}" | "BỊ LOẠI: {why}";
     F_NOT_MONOTONE = "not monotone: {loads}/s failed although a higher load passed"
         | "không đơn điệu: {loads}/s không đạt dù tải cao hơn lại đạt";

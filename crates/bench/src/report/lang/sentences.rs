@@ -50,9 +50,14 @@ texts! {
     HELD_NONE_VALID = "{scenario}: no valid row shows what any cell holds." | "{scenario}: không có dòng hợp lệ nào cho thấy ô đo nào giữ được tải.";
     HELD_NONE = "{scenario}: no cell held its load, not even {load}/s, within the {profile} thresholds."
         | "{scenario}: không ô đo nào giữ được tải, kể cả {load}/s, trong ngưỡng {profile}.";
+    HELD_NONE_FROM_BOTTOM = "{scenario}: no cell held its load from the bottom of the ladder on, within the {profile} thresholds; {what}."
+        | "{scenario}: không ô đo nào giữ được tải từ đáy thang trở lên, trong ngưỡng {profile}; {what}.";
+    WHAT_HELD_ALONE = "{cell} did not hold {load}/s, the lowest valid row of its ladder, though single rows above it held up to {held}/s (not monotone)"
+        | "{cell} không giữ được {load}/s, dòng hợp lệ thấp nhất của thang tải, dù có dòng đơn lẻ phía trên giữ được đến {held}/s (không đơn điệu)";
     ASKED_THE_SAME = "; asked the same ({operation}), {one} and {other}" | "; với cùng một yêu cầu ({operation}), {one} và {other}";
     ONE_HELD = "{target} held {load}" | "{target} giữ được {load}";
     HELD_NOTHING = "nothing" | "không mức nào";
+    HELD_NOTHING_FROM_BOTTOM = "nothing from the bottom of its ladder on" | "không mức nào từ đáy thang trở lên";
     HELD_NOTHING_SHOWN = "no load that its search could show" | "không mức nào mà phép tìm chứng tỏ được";
     OTHER_NONE_SHOWN = "; the search ended before it could show a load that {cell} held"
         | "; phép tìm kết thúc trước khi chứng tỏ được mức tải nào mà {cell} giữ được";

@@ -80,6 +80,8 @@ forms! {
     "{cell}: recovery with {n} retries: {why}" | "{cell}: hồi phục với {n} lần thử lại: {why}";
     "{cell}: the limit may lie higher, because at {n}/s, the first load that was not held, {why}"
         | "{cell}: giới hạn có thể cao hơn, vì ở {n}/s, tải đầu tiên không giữ được, {why}";
+    "{cell}: the lowest row was not held, though higher ones were, and is {grade}; at {n}/s {why}"
+        | "{cell}: không giữ được dòng thấp nhất dù giữ được dòng cao hơn, và dòng đó {grade}; ở {n}/s {why}";
     "{cell}: no load was held, and the lowest row is {grade}; at {n}/s {why}" | "{cell}: không giữ được tải nào, và dòng thấp nhất {grade}; ở {n}/s {why}";
     "{cell}: 1 of {n} rows that count is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng được tính là {grade}; ở {n2}/s {why}";
     "{cell}: {n} of {n2} rows that count are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng được tính không hợp lệ hoàn toàn; ở {n3}/s {why}";
@@ -89,6 +91,8 @@ forms! {
     "{cell}: {n} of {n2} rows are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "recovery with {n} retries and a deadline of {n2} ms: {why}" | "hồi phục với {n} lần thử lại và hạn {n2} ms: {why}";
     "recovery with {n} retries and no deadline: {why}" | "hồi phục với {n} lần thử lại và không có hạn: {why}";
+    "the lowest row was not held, though higher ones were, and is {grade}; at {n}/s {why}"
+        | "không giữ được dòng thấp nhất dù giữ được dòng cao hơn, và dòng đó {grade}; ở {n}/s {why}";
     "no load was held, and the lowest row is {grade}; at {n}/s {why}" | "không giữ được tải nào, và dòng thấp nhất {grade}; ở {n}/s {why}";
     "1 of {n} rows that count is {grade}; at {n2}/s {why}" | "1 trong {n} dòng được tính là {grade}; ở {n2}/s {why}";
     "{n} of {n2} rows that count are not fully valid; at {n3}/s {why}" | "{n} trong {n2} dòng được tính không hợp lệ hoàn toàn; ở {n3}/s {why}";
