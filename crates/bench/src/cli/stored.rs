@@ -367,7 +367,8 @@ pub(super) fn measure_noise(args: &NoiseArgs) -> Result<ExitCode, String> {
             let why = run.record.partial_reason.unwrap_or_default();
             return Err(format!("the noise was not measured: {why}"));
         }
-        noise(&[run])?
+        let kept = run.source.clone();
+        noise(&[run]).map_err(|why| format!("{why}; the run is in {kept}"))?
     } else {
         noise(&read_runs(&args.runs)?)?
     };

@@ -32,25 +32,21 @@ pub fn noise(runs: &[StoredRun]) -> Result<NoiseRecord, String> {
     let mut names: Vec<&str> = rows.iter().map(|row| program(&row.cell.target)).collect();
     names.sort_unstable();
     names.dedup();
-    let step = first
+    let step_s = first
         .record
         .cells
         .iter()
-        .flat_map(|cell| &cell.steps)
-        .next();
-    let starts = first
-        .record
-        .starts
-        .as_ref()
-        .map_or(1, |starts| starts.done.max(1));
+        .find_map(|cell| cell.lengths_s().next());
     let metrics: Vec<MetricNoise> = Metric::ALL
         .into_iter()
         .filter_map(|metric| of_metric(&pools, metric, seed))
         .collect();
     if metrics.is_empty() {
+        let passed = |pool: &Vec<&Row<'_>>| pool.iter().map(|row| row.believed().count()).sum();
+        let most: usize = pools.iter().map(passed).max().unwrap_or(0);
         return Err(format!(
-            "nothing was calibrated: of {longest} starts fewer than {NOISE_STARTS_MIN} passed the validity rules (the \
-             machine was busy, or the generator late); try again on a quiet machine"
+            "nothing was calibrated: at most {most} of {longest} starts of a row passed the validity rules, and \
+             {NOISE_STARTS_MIN} are needed (the machine was busy, or the generator late); try again on a quiet machine"
         ));
     }
     Ok(NoiseRecord {
@@ -59,7 +55,7 @@ pub fn noise(runs: &[StoredRun]) -> Result<NoiseRecord, String> {
         measured_at: first.record.manifest.started_at.clone(),
         target: names.join(", "),
         starts_per_side: u32::try_from(longest / 2).unwrap_or(u32::MAX),
-        step_s: step.map_or(0.0, |step| step.duration_s / f64::from(starts)),
+        step_s: step_s.unwrap_or(0.0),
         metrics,
     })
 }

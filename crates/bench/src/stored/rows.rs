@@ -129,7 +129,8 @@ impl<'a> Row<'a> {
         self.believed().filter(open).count() as u32
     }
 
-    fn believed(&self) -> impl Iterator<Item = &Sample> {
+    /// Starts that may be believed.
+    pub(super) fn believed(&self) -> impl Iterator<Item = &Sample> {
         let invalid = |sample: &&Sample| sample.grade() != Grade::Invalid;
         self.samples.iter().filter(invalid)
     }

@@ -111,6 +111,15 @@ fn noise_is_what_the_starts_of_one_program_differ_by() {
         let record = run_of(&[("tollgate (A)", twin(1)), ("tollgate (B)", twin(2))], 8);
         noise(&stored(record)).unwrap()
     };
+    // The row that is looked at first was measured in two starts alone.
+    let mut uneven = run_of(&[("tollgate", PLAIN)], 8);
+    let cell = &mut uneven.cells[0];
+    let step_s = cell.steps[0].duration_s / 8.0;
+    cell.steps[0].duration_s = 2.0 * step_s;
+    cell.statistics.as_mut().unwrap().rates[0]
+        .starts
+        .truncate(2);
+    assert_eq!(noise(&stored(uneven)).unwrap().step_s, step_s);
     let (quiet, loud) = (measured(0.01), measured(0.1));
     assert_eq!(
         (quiet.target.as_str(), quiet.starts_per_side),
@@ -148,7 +157,10 @@ fn noise_is_what_the_starts_of_one_program_differ_by() {
         sample.grade = Grade::Invalid;
     }
     let refused = noise(&stored(spoiled)).unwrap_err();
-    assert!(refused.contains("nothing was calibrated"), "{refused}");
+    assert!(
+        refused.starts_with("nothing was calibrated: at most 0 of 8 starts of a row passed"),
+        "{refused}"
+    );
     let few = noise(&stored(run_of(&[("tollgate", PLAIN)], 3))).unwrap_err();
     assert!(few.contains("needs 6 starts"), "{few}");
 }
