@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinHandle;
 use tollgate_rls::{EnvoyCounters, StoreConfig};
 use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::process::{free_port, temp_dir};
@@ -435,6 +436,27 @@ async fn loader(service: SocketAddr, load: Arc<Load>) {
     }
 }
 
+/// Begins to ask, and returns when some have passed.
+async fn under_load(service: &Service) -> (Arc<Load>, Vec<JoinHandle<()>>) {
+    let load = Arc::new(Load::default());
+    let grpc = service.server().grpc_addr().expect("TCP");
+    let loaders: Vec<_> = (0..LOADERS)
+        .map(|_| tokio::spawn(loader(grpc, load.clone())))
+        .collect();
+    wait_for("some pass", async || {
+        load.passed.load(Ordering::SeqCst) >= PASSED_BEFORE
+    })
+    .await;
+    (load, loaders)
+}
+
+async fn all_end(loaders: Vec<JoinHandle<()>>) {
+    for loader in loaders {
+        let ended = tokio::time::timeout(Duration::from_secs(180), loader).await;
+        ended.expect("the limit is met").expect("no panic");
+    }
+}
+
 /// What the replica counts of the limit of [`Load`].
 fn counted(replica: &mut Control, cluster: bool) -> usize {
     if cluster {
@@ -454,15 +476,7 @@ fn counted(replica: &mut Control, cluster: bool) -> usize {
 /// A master that is killed amid requests: at most what it had not sent to its replica passes once more.
 async fn at_most_what_was_not_sent_passes_twice(mut pair: Pair) {
     let service = pair.service(None);
-    let load = Arc::new(Load::default());
-    let grpc = service.server().grpc_addr().expect("TCP");
-    let loaders: Vec<_> = (0..LOADERS)
-        .map(|_| tokio::spawn(loader(grpc, load.clone())))
-        .collect();
-    wait_for("some pass", async || {
-        load.passed.load(Ordering::SeqCst) >= PASSED_BEFORE
-    })
-    .await;
+    let (load, loaders) = under_load(&service).await;
     pair.kill_the_master();
     // Then no answer of the old master is on its way any more.
     wait_for("everybody hears of it", async || {
@@ -478,10 +492,7 @@ async fn at_most_what_was_not_sent_passes_twice(mut pair: Pair) {
     let kept = counted(&mut replica, matches!(pair, Pair::Cluster { .. }));
     load.allowed.store(true, Ordering::SeqCst);
     pair.allow_failover();
-    for loader in loaders {
-        let ended = tokio::time::timeout(Duration::from_secs(180), loader).await;
-        ended.expect("the limit is met").expect("no panic");
-    }
+    all_end(loaders).await;
     let after = load.passed_after.load(Ordering::SeqCst);
     assert_eq!(
         load.passed.load(Ordering::SeqCst),
@@ -635,6 +646,12 @@ async fn a_cluster_failover_under_load_loses_only_what_was_not_sent() {
     }
 }
 
+/// Each decision waits for the replica, for half of the time that it may take; longer than a busy machine stands still.
+fn wait_for_the_replica(store: &mut StoreConfig) {
+    store.wait_replicas = 1;
+    store.timeout = Duration::from_secs(6);
+}
+
 /// A service that waits for the replica admits no request that the replica does not know of.
 #[tokio::test]
 async fn what_the_replica_has_not_heard_of_is_not_admitted() {
@@ -643,10 +660,7 @@ async fn what_the_replica_has_not_heard_of_is_not_admitted() {
         return;
     };
     pair.is_in_step();
-    let service = pair.service_with(None, |store| {
-        store.wait_replicas = 1;
-        store.timeout = Duration::from_secs(2);
-    });
+    let service = pair.service_with(None, wait_for_the_replica);
     let mut client = service.client().await;
     assert_eq!(ask(&mut client, "closed").await, Ok((Code::Ok, None)));
     // One that is no replica any more, which its master does not know yet.
@@ -660,7 +674,7 @@ async fn what_the_replica_has_not_heard_of_is_not_admitted() {
     let rules = "domain: test\ndescriptors:\n  - {key: closed, rate_limit: {unit: year, requests_per_unit: 9}}\n";
     let shared = Service::on_store(&pair.url(false), rules, |config| {
         config.envoy_counters = Some(EnvoyCounters::default());
-        config.store.wait_replicas = 1;
+        wait_for_the_replica(&mut config.store);
     });
     let error = ask(&mut shared.client().await, "closed").await;
     let error = error.expect_err("too few have it");
@@ -687,25 +701,11 @@ async fn a_failover_on_demand_is_exact_where_the_replica_is_waited_for() {
     pair.allow_failover();
     wait_for("it may be promoted", async || sentinel.may_promote()).await;
     pair.is_in_step();
-    let service = pair.service_with(None, |store| {
-        store.wait_replicas = 1;
-        store.timeout = Duration::from_secs(2);
-    });
-    let load = Arc::new(Load::default());
-    let grpc = service.server().grpc_addr().expect("TCP");
-    let loaders: Vec<_> = (0..LOADERS)
-        .map(|_| tokio::spawn(loader(grpc, load.clone())))
-        .collect();
-    wait_for("some pass", async || {
-        load.passed.load(Ordering::SeqCst) >= PASSED_BEFORE
-    })
-    .await;
+    let service = pair.service_with(None, wait_for_the_replica);
+    let (load, loaders) = under_load(&service).await;
     let reply = sentinel.ask(&["SENTINEL", "FAILOVER", "main"]);
     assert_eq!(reply, Some(Value::Simple(b"OK".to_vec())));
-    for loader in loaders {
-        let ended = tokio::time::timeout(Duration::from_secs(180), loader).await;
-        ended.expect("the limit is met").expect("no panic");
-    }
+    all_end(loaders).await;
     let passed = load.passed.load(Ordering::SeqCst);
     assert!(passed <= LOAD_LIMIT, "{passed} passed");
     let mut replica = pair.replica();
