@@ -71,6 +71,10 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, S
     };
     note_withheld(&mut record, console);
     warn_of_unknown_processes(&pair, &mut record, console);
+    let busy = machine::busy_processors();
+    if let Some(text) = busy.and_then(|(busy, count)| machine::beside_others(busy, count)) {
+        warn(&mut record, text, console);
+    }
     let mut bench = Bench::new(args, pins.generator, &loads, &pair)?;
     let ended = bench.run(&mut pair, console);
     let (mut rows, mut broken) = (bench.into_rows(), ended.err());

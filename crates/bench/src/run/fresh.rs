@@ -17,7 +17,7 @@ pub(crate) trait Steward {
 
     /// Processors that are busy while the run does nothing yet, and how many there are; `None` where that is not known.
     fn busy(&self) -> Option<(f64, usize)> {
-        machine::busy_processors(LOOK)
+        machine::busy_processors()
     }
 
     /// Called once the targets are up, before anything is measured. In the `first` start the machine was looked at before,
@@ -26,21 +26,6 @@ pub(crate) trait Steward {
 
     /// Called after every scenario with the record of this start and with that of all starts so far.
     fn keep(&mut self, now: &RunRecord, whole: &RunRecord, console: &mut Console);
-}
-
-/// How long the machine is looked at before anything is measured: servers of the run have started by then, and are idle.
-const LOOK: Duration = Duration::from_millis(300);
-/// Processors that generator and target want for themselves, less what a quiet machine uses now and then.
-const WANTED_IDLE: f64 = 1.5;
-
-/// What to say of a machine on which other processes keep `busy` of `count` processors busy; nothing if enough are left.
-fn beside_others(busy: f64, count: usize) -> Option<String> {
-    let all = count as f64;
-    (all - busy < WANTED_IDLE.min(0.75 * all)).then(|| {
-        format!(
-            "CPU use of other processes: {busy:.1} of {count}; what is measured meanwhile may come out invalid"
-        )
-    })
 }
 
 /// Does `job` by `plan` in `count` fresh starts. Starts repeat the rates and step length of those before them; the order of
@@ -65,7 +50,9 @@ pub(crate) fn run(
         steward.gather(&mut session);
         if first && session.has_targets() && !stop.load(Ordering::Relaxed) {
             let busy = steward.busy();
-            if let Some(warning) = busy.and_then(|(busy, count)| beside_others(busy, count)) {
+            if let Some(warning) =
+                busy.and_then(|(busy, count)| machine::beside_others(busy, count))
+            {
                 session.event(Severity::Warning, None, warning);
             }
         }
@@ -115,22 +102,6 @@ mod tests {
     use crate::run::plan::Ladder;
     use crate::target::strategy::Strategy;
     use crate::target::{Arm, Service, Target};
-
-    #[test]
-    fn a_machine_without_two_idle_processors_is_spoken_of() {
-        assert_eq!(beside_others(0.2, 2), None);
-        assert_eq!(beside_others(60.0, 64), None);
-        assert_eq!(beside_others(0.1, 1), None);
-        for (busy, count) in [(1.9, 2), (0.9, 1), (63.0, 64)] {
-            assert!(beside_others(busy, count).is_some(), "{busy} of {count}");
-        }
-        assert_eq!(
-            beside_others(1.94, 2).as_deref(),
-            Some(
-                "CPU use of other processes: 1.9 of 2; what is measured meanwhile may come out invalid"
-            )
-        );
-    }
 
     /// A run of a target that nothing is asked of, on a machine on which all is in use.
     struct Busy;

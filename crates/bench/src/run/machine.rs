@@ -8,6 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::os::{clock, cpu, proc};
 use crate::record::{Machine, Manifest, Pinning, Tool, rfc3339_utc};
 
+/// How long the machine is looked at before anything is measured: servers of the run have started by then, and are idle.
+const LOOK: Duration = Duration::from_millis(300);
+/// Processors that generator and target want for themselves, less what a quiet machine uses now and then.
+const WANTED_IDLE: f64 = 1.5;
+
 /// Everything known before the first measurement.
 #[must_use]
 pub(crate) fn manifest(
@@ -69,12 +74,23 @@ pub(crate) fn unix_seconds() -> i64 {
         .map_or(0, |since| since.as_secs() as i64)
 }
 
-/// Processors that were busy on average while this process slept for `over`, and how many there are; `None` where that
+/// What to say of a machine on which other processes keep `busy` of `count` processors busy; nothing if enough are left.
+#[must_use]
+pub(crate) fn beside_others(busy: f64, count: usize) -> Option<String> {
+    let all = count as f64;
+    (all - busy < WANTED_IDLE.min(0.75 * all)).then(|| {
+        format!(
+            "CPU use of other processes: {busy:.1} of {count}; what is measured meanwhile may come out invalid"
+        )
+    })
+}
+
+/// Processors that were busy on average while this process slept for a moment, and how many there are; `None` where that
 /// cannot be read.
 #[must_use]
-pub(crate) fn busy_processors(over: Duration) -> Option<(f64, usize)> {
+pub(crate) fn busy_processors() -> Option<(f64, usize)> {
     let before = proc::machine_ticks()?;
-    std::thread::sleep(over);
+    std::thread::sleep(LOOK);
     let after = proc::machine_ticks()?;
     Some((before.busy_until(after), after.processors))
 }
@@ -160,6 +176,22 @@ pub(crate) fn machine() -> Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_without_two_idle_processors_is_spoken_of() {
+        assert_eq!(beside_others(0.2, 2), None);
+        assert_eq!(beside_others(60.0, 64), None);
+        assert_eq!(beside_others(0.1, 1), None);
+        for (busy, count) in [(1.9, 2), (0.9, 1), (63.0, 64)] {
+            assert!(beside_others(busy, count).is_some(), "{busy} of {count}");
+        }
+        assert_eq!(
+            beside_others(1.94, 2).as_deref(),
+            Some(
+                "CPU use of other processes: 1.9 of 2; what is measured meanwhile may come out invalid"
+            )
+        );
+    }
 
     #[test]
     fn logins_are_not_kept() {
