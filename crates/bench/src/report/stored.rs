@@ -5,7 +5,7 @@ use crate::record::{
     NoiseRecord, TrendChange, TrendColour, TrendRow, TrendsRecord, Verdict,
 };
 use crate::statistics::size_of;
-use crate::stored::{RUNS_FOR_A_CLAIM, told_p, trend_verdict};
+use crate::stored::{CLAIM_PERCENT, RUNS_FOR_A_CLAIM, told_p, trend_verdict};
 
 use super::TextStyle;
 use super::chart::{self, Chart};
@@ -450,7 +450,18 @@ pub fn noise(record: &NoiseRecord, lang: Lang) -> Sheet {
             Column::figure(t::S_CLAIMABLE, 7),
         ],
         rows: rows.collect(),
-        after: vec![t::S_NOISE_MEANS.of(lang).to_owned()],
+        after: vec![t::S_NOISE_MEANS.with(lang, &[("percent", &CLAIM_PERCENT.to_string())])],
         figures: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_noise_of_a_quiet_figure_is_not_said_to_be_all_that_a_claim_needs() {
+        let told = noise(&NoiseRecord::default(), Lang::En).after.concat();
+        assert!(told.contains("none below 5 % either"), "{told}");
     }
 }

@@ -52,8 +52,8 @@ texts! {
     S_NOISE_TITLE = "Noise: {target} against itself" | "Độ nhiễu: {target} so với chính nó";
     S_MACHINE = "{cpu}, {cores} cores, {at}" | "{cpu}, {cores} lõi, {at}";
     S_STARTS = "{n} starts on each side, {seconds} s per step" | "mỗi bên khởi động {n} lần, {seconds} s mỗi bậc";
-    S_NOISE_MEANS = "A difference below the last column is what this machine does to one and the same program."
-        | "Khác biệt dưới cột cuối là điều máy này gây ra cho cùng một chương trình.";
+    S_NOISE_MEANS = "A difference below the last column is what this machine does to one and the same program; none below it is claimed, and none below {percent} % either."
+        | "Khác biệt dưới cột cuối là điều máy này gây ra cho cùng một chương trình; không khẳng định khác biệt nào nhỏ hơn mức đó, hay nhỏ hơn {percent} %.";
     S_AT_LOAD = "at {load}/s" | "ở {load}/s";
     S_UNDER_GOAL = "under the goal {goal}" | "theo mục tiêu {goal}";
     S_SENTENCE = "{scenario} {place}: {figure} of {b} is {ratio} times that of {a}{interval}{p}, n = {n}: {verdict}"
