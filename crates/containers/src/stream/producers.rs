@@ -172,6 +172,7 @@ impl Producers {
         Recorded::New
     }
 
+    /// Adds an ID that is not there.
     fn insert(&mut self, producer: &[u8], own_id: &[u8], id: StreamId) {
         if !self.producers.contains_key(producer) {
             self.heap += COST + producer.len();
@@ -236,14 +237,14 @@ impl Producers {
         if self.producers.contains_key(producer) {
             return false;
         }
-        let count = entries.len();
         for (own_id, id) in entries {
+            let before = self.producers.get(producer);
+            if before.is_some_and(|before| before.entries.contains_key(&own_id[..])) {
+                return false;
+            }
             self.insert(producer, &own_id, id);
         }
-        let kept = self.producers.get(producer);
-        kept.map_or(count == 0, |kept| {
-            kept.entries.len() == kept.oldest_first.len()
-        })
+        true
     }
 
     /// Bytes allocated.
@@ -278,6 +279,24 @@ mod tests {
 
     fn id(ms: u64) -> StreamId {
         StreamId { ms, seq: 0 }
+    }
+
+    #[test]
+    fn a_file_with_an_id_that_stands_twice_is_refused() {
+        let restored = |ids: &[&[u8]]| {
+            let mut producers = Producers::new(Memory {
+                most: 1,
+                ..Memory::default()
+            });
+            let entries = ids.iter().map(|own| (own.to_vec(), id(1))).collect();
+            producers.restore(b"p", entries).then_some(producers)
+        };
+        assert!(restored(&[b"a", b"a"]).is_none());
+        // What is forgotten meanwhile must not hide it.
+        assert!(restored(&[b"a", b"a", b"b", b"c"]).is_none());
+        let last = restored(&[b"a", b"b", b"c"]).expect("the oldest are forgotten");
+        let (_, kept) = last.iter().next().expect("one producer");
+        assert_eq!(kept, [(&b"c"[..], id(1))]);
     }
 
     #[test]
