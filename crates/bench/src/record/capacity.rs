@@ -318,7 +318,7 @@ pub struct Trial {
     pub load_rps: f64,
     /// Length of the load.
     pub duration_s: f64,
-    /// What the trial was for: `range`, `narrow`, `confirm`, `check`, `up` or `down`.
+    /// What the trial was for: `range`, `narrow`, `confirm`, `above`, `check`, `up` or `down`.
     pub purpose: String,
     /// Good answers per second.
     pub goodput_rps: f64,

@@ -222,6 +222,7 @@ pub(crate) fn purpose(recorded: &str, lang: Lang) -> &str {
         t::TRIAL_RANGE,
         t::TRIAL_NARROW,
         t::TRIAL_CONFIRM,
+        t::TRIAL_ABOVE,
         t::TRIAL_CHECK,
         t::TRIAL_UP,
         t::TRIAL_DOWN,

@@ -4,8 +4,9 @@ use crate::record::{Measure, SearchGoal};
 
 /// Sums of durations are compared with this tolerance, in seconds.
 const EPSILON_S: f64 = 1e-9;
-/// Factor on the trial time of a load that fails below one that passes: from three trials to five.
-const INVERTED_FACTOR: f64 = 5.0 / 3.0;
+/// Factor on the trial time of a load that fails below one that passes: from three trials to nine, of which a stall that lasts
+/// through four decides nothing.
+const INVERTED_FACTOR: f64 = 3.0;
 
 /// What a load is to a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

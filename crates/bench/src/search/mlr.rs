@@ -19,6 +19,9 @@ const SPOILED_PER_SEARCH: usize = 8;
 const CHECKS: [f64; 5] = [0.9, 0.8, 0.7, 0.6, 0.5];
 /// A single trial that passes this far above the upper bound makes the search doubt that failures rise with load.
 const PAST_UPPER: f64 = 1.1;
+/// Multiples of the upper bound of which the first untried one is looked at in the end: a stall that outlasted the trials
+/// at a load would bound the search for good otherwise.
+const LOOKS: [f64; 3] = [1.25, 1.35, 1.5];
 
 /// What to search for and within which bounds.
 #[derive(Clone, Debug)]
@@ -46,7 +49,7 @@ pub struct TrialRequest {
     pub load_rps: f64,
     /// Length.
     pub duration_s: f64,
-    /// `range`, `narrow`, `confirm` or `check`.
+    /// `range`, `narrow`, `confirm`, `above` or `check`.
     pub purpose: &'static str,
 }
 
@@ -81,6 +84,7 @@ pub struct Search {
     loads: BTreeMap<u64, Vec<Sample>>,
     spoiled: BTreeMap<u64, usize>,
     checked: Vec<u64>,
+    looked_at: Option<u64>,
     trials: usize,
     spent_s: f64,
 }
@@ -99,6 +103,7 @@ impl Search {
             loads: BTreeMap::new(),
             spoiled: BTreeMap::new(),
             checked: Vec::new(),
+            looked_at: None,
             trials: 0,
             spent_s: 0.0,
         }
@@ -147,6 +152,9 @@ impl Search {
         if trial.purpose == "check" && !self.checked.contains(&load) {
             self.checked.push(load);
         }
+        if trial.purpose == "above" {
+            self.looked_at = Some(load);
+        }
         Next::Trial(trial)
     }
 
@@ -176,7 +184,7 @@ impl Search {
                 return Some(request(load, last.trial_s, purpose));
             }
         }
-        self.check()
+        self.look_above().or_else(|| self.check())
     }
 
     /// The next load for `target`; `None` if its interval is found, or cannot be.
@@ -237,6 +245,28 @@ impl Search {
             .filter(|load| self.bound(target, **load) == side);
         let doublings = known.count().saturating_sub(1).min(16) as i32;
         (1.0 + target.width * 2_f64.powi(doublings)).min(STEP_MAX)
+    }
+
+    /// One load far above the upper bound of the first goal: a single trial, and if that holds as many as decide. If they
+    /// hold too, the failures below have to stand more trials (see [`Search::bound`]), and the search goes on from there.
+    fn look_above(&self) -> Option<TrialRequest> {
+        let last = Target::last(self.plan.goals.first()?);
+        let load = match self.looked_at {
+            Some(load) => {
+                let kept = |sample: &Sample| last.goal.broken_by(&sample.measure).is_none();
+                let held_once = self.loads.get(&load)?.iter().any(kept);
+                (held_once && self.bound(&last, load) == Bound::Undecided).then_some(load)
+            }
+            None => {
+                let upper = self.bounds(&last).1? as f64;
+                let ceiling = self.plan.max_rps as u64;
+                let loads = LOOKS.map(|factor| rounded(upper * factor).min(ceiling));
+                let far = |load: &u64| *load as f64 >= PAST_UPPER * upper;
+                let untried = |load: &u64| !self.loads.contains_key(load);
+                loads.into_iter().find(|load| far(load) && untried(load))
+            }
+        };
+        load.map(|load| request(load, last.trial_s, "above"))
     }
 
     /// Loads below the result that were not tried yet, to find a failure below a pass.

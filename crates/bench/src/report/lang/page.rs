@@ -249,6 +249,7 @@ texts! {
     TRIAL_RANGE = "range" | "dò khoảng";
     TRIAL_NARROW = "narrow" | "thu hẹp";
     TRIAL_CONFIRM = "confirm" | "xác nhận";
+    TRIAL_ABOVE = "above" | "phía trên";
     TRIAL_CHECK = "check" | "kiểm tra";
     TRIAL_UP = "up" | "đi lên";
     TRIAL_DOWN = "down" | "đi xuống";

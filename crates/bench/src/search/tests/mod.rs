@@ -1,5 +1,6 @@
 //! Searches on simulated servers, and the figures that the studies' ladders must give.
 
+mod lasting_stall;
 mod low_probe;
 mod past_knee;
 mod recovery;
