@@ -189,7 +189,13 @@ impl Cell {
             .iter()
             .filter(|step| step.validity.grade != Grade::Valid)
             .collect();
-        let Some(worst) = doubtful.iter().max_by_key(|step| step.validity.grade) else {
+        // What a search found rests on its trials; its rows only show the surroundings. Nor does what was held rest on a row
+        // below it that was passed over.
+        let grade_of = |step: &Step| match self.is_searched() || (held > 0 && !step.tells()) {
+            true => step.validity.grade.min(Grade::Indicative),
+            false => step.validity.grade,
+        };
+        let Some(worst) = doubtful.iter().max_by_key(|step| grade_of(step)) else {
             return validity;
         };
         // The row at the limit is the trial that decided, and is told above.
@@ -212,13 +218,8 @@ impl Cell {
             more => format!("{more} of {end} rows that count are not fully valid"),
         };
         let why = worst.validity.reasons.join(", and ");
-        // What a search found rests on its trials; its rows only show the surroundings.
-        let most = match self.is_searched() {
-            true => Grade::Indicative,
-            false => Grade::Invalid,
-        };
         let reason = format!("{of}; at {:.0}/s {why}", worst.target_rps);
-        validity.lower(worst.validity.grade.min(most), reason);
+        validity.lower(grade_of(worst), reason);
         validity
     }
 }

@@ -5,6 +5,7 @@ use crate::record::capacity::{CapacityRecord, CapacitySource, GoalResult};
 use crate::record::{
     Accuracy, Cell, Grade, Level, RunRecord, STARTS_FOR_A_CLAIM, Step, TargetKind, TargetRecord,
 };
+use crate::search::ladder::Reading;
 use crate::statistics::{mann_whitney, median, ratio, ratio_interval};
 
 use super::format::{capitalized, or_dash, rate};
@@ -93,27 +94,19 @@ impl CellFindings {
         self.not_held_rps.map(|not_held| not_held.max(above))
     }
 
-    /// Reads a ladder. A row that was not held and is invalid says nothing: the generator or the
-    /// machine may have been what failed.
+    /// Reads a ladder (see [`Reading`]).
     pub(crate) fn of(cell: &Cell) -> Self {
         let measured: Vec<&Step> = cell
             .by_load()
             .into_iter()
             .filter(|step| step.target_rps > 0.0)
             .collect();
-        let steps: Vec<&Step> = measured
-            .iter()
-            .copied()
-            .filter(|step| step.tells())
-            .collect();
-        let first_not_held = steps.iter().position(|step| !step.holds());
-        let not_held = first_not_held.map(|at| steps[at].target_rps);
-        // The same load run twice with different outcomes does not count as held.
-        let held: Vec<&Step> = steps[..first_not_held.unwrap_or(steps.len())]
-            .iter()
-            .copied()
-            .filter(|step| Some(step.target_rps) != not_held)
-            .collect();
+        let Reading {
+            telling: steps,
+            held,
+            not_held,
+        } = Reading::of(&measured, Step::holds);
+        let not_held = not_held.map(|step| step.target_rps);
         let sustained = held.last().map(|step| step.target_rps);
         let highest_held = steps
             .iter()

@@ -27,6 +27,36 @@ pub(crate) fn cpu_points(steps: &[&Step], threads: Option<u32>) -> Vec<CpuPoint>
         .collect()
 }
 
+/// What the rungs of a ladder say, one trial per load. A row that was not held and is invalid says nothing: the generator or
+/// the machine may have been what failed.
+pub(crate) struct Reading<'a> {
+    /// Rows that say something about the target.
+    pub telling: Vec<&'a Step>,
+    /// Of these, the held ones below the first that was not. A load run twice with different outcomes does not count as held.
+    pub held: Vec<&'a Step>,
+    /// The first of the telling rows that was not held.
+    pub not_held: Option<&'a Step>,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads `steps`, in rising order of load, of which `holds` tells the held ones.
+    pub(crate) fn of(steps: &[&'a Step], holds: impl Fn(&Step) -> bool) -> Reading<'a> {
+        let tells = |step: &Step| holds(step) || step.validity.grade != Grade::Invalid;
+        let telling: Vec<&Step> = steps.iter().copied().filter(|step| tells(step)).collect();
+        let end = telling.iter().position(|step| !holds(step));
+        let not_held = end.map(|at| telling[at]);
+        let below = telling[..end.unwrap_or(telling.len())].iter().copied();
+        let held = below
+            .filter(|step| not_held.is_none_or(|broken| step.target_rps != broken.target_rps))
+            .collect();
+        Reading {
+            telling,
+            held,
+            not_held,
+        }
+    }
+}
+
 /// Capacity from the rungs of a ladder (in rising order) over so many `starts`, judged by `profile`'s thresholds and bounded by
 /// what is known about healing. `None` without rungs.
 #[must_use]
@@ -44,30 +74,26 @@ pub(crate) fn capacity(
         duration_sum_s: first.duration_s,
         ..SearchGoal::named("slo", profile)?
     };
-    let rows: Vec<Measure> = steps.iter().map(|step| Measure::of(step)).collect();
-    let failed = rows.iter().position(|row| goal.broken_by(row).is_some());
-    let end = failed.unwrap_or(rows.len());
-    let lower = end.checked_sub(1).map(|at| rows[at]);
-    let inverted = inverted(&goal, &rows);
+    let holds = |step: &Step| goal.broken_by(&Measure::of(step)).is_none();
+    let read = Reading::of(steps, holds);
+    let held = read.held.last().copied();
+    let above = |step: &&&Step| held.is_none_or(|held| step.target_rps > held.target_rps);
+    let failed = steps.iter().filter(above).find(|step| !holds(step));
+    let inverted = inverted(&read.telling, holds);
     let mut validity = Validity::default();
-    if let Some(held) = end.checked_sub(1).map(|at| steps[at]) {
+    if let Some(held) = held {
         validity.absorb(&format!("{:.0}/s", held.target_rps), &held.validity);
     }
-    if let Some(broken) = failed.map(|at| steps[at])
-        && broken.validity.grade != Grade::Valid
-    {
+    if let Some(broken) = failed.filter(|step| step.validity.grade != Grade::Valid) {
         validity.leave_open(broken.target_rps, &broken.validity.reasons.join(", and "));
     }
-    // A spoiled row may be the generator's or the machine's failure.
-    let shown = failed
-        .filter(|at| steps[*at].tells())
-        .map(|at| rows[at].target_rps);
+    let shown = read.not_held.map(|step| step.target_rps);
     let result = GoalResult {
-        lower_rps: lower.map(|row| row.target_rps),
+        lower_rps: held.map(|row| row.target_rps),
         upper_rps: shown,
         converged: false,
-        conditional_throughput_rps: lower.map(|row| row.goodput_rps),
-        remark: remark(starts, lower.is_some(), failed.map(|_| shown.is_some())),
+        conditional_throughput_rps: held.map(|row| row.goodput_rps),
+        remark: remark(starts, held.is_some(), failed.map(|_| shown.is_some())),
         starts: Vec::new(),
         over_starts: None,
         goal,
@@ -97,13 +123,12 @@ pub(crate) fn capacity(
 }
 
 /// Loads that were not held although a higher one was.
-fn inverted(goal: &SearchGoal, rows: &[Measure]) -> Vec<f64> {
-    let broken = |row: &Measure| goal.broken_by(row).is_some();
-    let below_held = |at: &usize| rows[at + 1..].iter().any(|row| !broken(row));
-    (0..rows.len())
-        .filter(|at| broken(&rows[*at]))
+fn inverted(telling: &[&Step], holds: impl Fn(&Step) -> bool) -> Vec<f64> {
+    let below_held = |at: &usize| telling[at + 1..].iter().any(|step| holds(step));
+    (0..telling.len())
+        .filter(|at| !holds(telling[*at]))
         .filter(below_held)
-        .map(|at| rows[at].target_rps)
+        .map(|at| telling[at].target_rps)
         .collect()
 }
 
@@ -117,7 +142,8 @@ fn remark(starts: u32, held: bool, failed: Option<bool>) -> String {
         (true, Some(true)) => format!("{tried}, and the interval is the distance of two rungs"),
         (true, Some(false)) => format!("{tried}, and the lowest rung that did not hold is invalid"),
         (true, None) => format!("{tried}, and the highest rung still held"),
-        (false, _) => "the lowest rung did not hold".to_owned(),
+        (false, Some(true)) => "the lowest rung did not hold".to_owned(),
+        (false, _) => "no rung held, and the lowest is invalid".to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::record::capacity::{CapacityRecord, GoalResult, StartInterval, Trial};
 use crate::record::{Failures, Operation, Scenario};
+use crate::search::ladder;
 
 /// A ladder of (load, failed percent).
 fn cell(target: &str, rows: &[(f64, u64)]) -> Cell {
@@ -252,6 +253,42 @@ fn an_invalid_row_proves_nothing_against_a_target() {
     assert_eq!((found.sustained_rps, found.not_held_rps), (Some(3.0), None));
     assert_eq!(found.doubtful_rps, Some(2.0));
     assert_eq!(found.breaking_rps, None);
+}
+
+#[test]
+fn the_zones_of_a_ladder_and_its_findings_read_spoiled_rows_alike() {
+    let rows = [(1.0, 0), (2.0, 80), (3.0, 0), (4.0, 70), (5.0, 90)];
+    for spoiled in [vec![1, 3], vec![1], vec![3], vec![0, 1], vec![1, 3, 4]] {
+        let mut record = run(vec![cell("a", &rows)]);
+        for at in &spoiled {
+            let step = &mut record.cells[0].steps[*at];
+            step.validity
+                .lower(Grade::Invalid, "the generator was late");
+        }
+        ladder::of_record(&mut record, false);
+        record.settle();
+        let found = CellFindings::of(&record.cells[0]);
+        let capacity = record.cells[0].capacity.as_ref().unwrap();
+        let goal = &capacity.goals[0];
+        assert_eq!(
+            (found.sustained_rps, found.not_held_rps),
+            (goal.lower_rps, goal.upper_rps),
+            "{spoiled:?}"
+        );
+        let zones = capacity.zones.as_ref().unwrap();
+        assert_eq!(
+            Some(zones.sustained_rps),
+            found.sustained_rps,
+            "{spoiled:?}"
+        );
+        // A held row that is invalid is no ground; one that was passed over says nothing.
+        let worst = if spoiled.contains(&0) {
+            Grade::Invalid
+        } else {
+            Grade::Indicative
+        };
+        assert!(record.cells[0].validity().grade <= worst, "{spoiled:?}");
+    }
 }
 
 #[test]
