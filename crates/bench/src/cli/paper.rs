@@ -14,7 +14,7 @@ use super::values;
 use crate::load::schedule::Arrivals;
 use crate::os::{cpu, interrupt};
 use crate::paper::{self, Study, beside, commands, memtier, text};
-use crate::record::{PaperRecord, Profile, RunRecord, SCHEMA_VERSION};
+use crate::record::{Event, PaperRecord, Profile, RunRecord, SCHEMA_VERSION, Severity};
 use crate::report::files::RunDirectory;
 use crate::report::{Lang, TextStyle, run_summary};
 use crate::run::attribution::Watched;
@@ -217,6 +217,16 @@ fn closed_loop(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
     };
     let stores = stores(args, pins, &mut console)?;
     record.targets = stores.iter().map(|store| store.record.clone()).collect();
+    let busy = machine::busy_processors();
+    if let Some(text) = busy.and_then(|(busy, count)| machine::beside_others(busy, count)) {
+        console.note(&format!("warning: {text}"));
+        record.events.push(Event {
+            offset_s: start.elapsed().as_secs_f64(),
+            severity: Severity::Warning,
+            target: None,
+            text,
+        });
+    }
     let folder = RunDirectory::create(&args.out, record.manifest.started_unix_s)
         .map_err(|error| error.to_string())?;
     let facts = record.manifest.machine.clone();

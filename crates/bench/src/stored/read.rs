@@ -23,7 +23,8 @@ pub struct StoredRun {
 }
 
 /// Reads runs: each path is a `results.json`, the folder of a run, or a folder of such folders. Sorted by the time at
-/// which they started; a run that is found twice (through `latest`) counts once.
+/// which they started; a run that is found twice (through `latest`) counts once. Pages beside the runs, which a shell's
+/// `results/*` names too, are passed over.
 ///
 /// # Errors
 /// If a path holds no run, or a record cannot be read: not there, not whole, or of another layout.
@@ -41,8 +42,14 @@ pub fn read_runs(paths: &[PathBuf]) -> Result<Vec<StoredRun>, String> {
 /// As [`read_runs`], and if no run of a folder can be read.
 pub(crate) fn read_whole_runs(paths: &[PathBuf]) -> Result<(Vec<StoredRun>, Vec<String>), String> {
     let mut files = Vec::new();
-    for path in paths {
+    for path in paths.iter().filter(|path| !is_page(path)) {
         files.extend(find(path)?);
+    }
+    if let Some(page) = paths.first().filter(|_| files.is_empty()) {
+        return Err(format!(
+            "{}: this is no record: name the folder of a run, or its {FILE}",
+            page.display()
+        ));
     }
     let mut seen: Vec<PathBuf> = Vec::new();
     let (mut runs, mut damaged) = (Vec::new(), Vec::new());
@@ -73,6 +80,13 @@ pub(crate) fn read_whole_runs(paths: &[PathBuf]) -> Result<(Vec<StoredRun>, Vec<
     }
     runs.sort_by_key(|run| run.record.manifest.started_unix_s);
     Ok((runs, damaged))
+}
+
+/// Whether `path` is a file that a report is written as, and no record.
+fn is_page(path: &Path) -> bool {
+    let pages = ["html", "md", "csv"];
+    let end = path.extension().and_then(|end| end.to_str());
+    end.is_some_and(|end| pages.contains(&end)) && path.is_file()
 }
 
 /// The records at `path`, and of each whether it was named itself or found in a folder of runs.

@@ -292,6 +292,20 @@ fn a_run_that_is_found_twice_counts_once() {
 }
 
 #[test]
+fn pages_beside_the_runs_are_passed_over() {
+    let folder = Folder::new();
+    let a = folder.write("runs/a", &run(PLAIN));
+    let page = folder.0.join("runs/index.html");
+    fs::write(&page, "<html>").unwrap();
+    assert_eq!(read_runs(&[a, page.clone()]).unwrap().len(), 1);
+    let alone = read_runs(&[page]).unwrap_err();
+    assert!(
+        alone.contains("index.html: this is no record: name the folder"),
+        "{alone}"
+    );
+}
+
+#[test]
 fn the_words_of_ratelimit_benchs_report_script_are_understood() {
     let folder = Folder::new();
     let base = folder.write("base", &run(PLAIN));
