@@ -6,6 +6,7 @@ mod busy;
 mod chaos;
 mod cluster;
 mod counter_keys;
+mod declared;
 mod deploy;
 mod environment;
 mod environment_page;

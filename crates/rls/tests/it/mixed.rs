@@ -186,7 +186,7 @@ async fn reservations(place: Place) {
     }
 }
 
-async fn every_way(service: &Service, is_one_step: bool) {
+pub(crate) async fn every_way(service: &Service, is_one_step: bool) {
     let place = Place::of(service);
     several_descriptors(place, is_one_step).await;
     units_come_back(place).await;
