@@ -26,6 +26,8 @@ pub(crate) struct Sample {
     pub duration_s: f64,
     /// What came of it.
     pub measure: Measure,
+    /// False if the machine, not the target, may have caused it.
+    pub believable: bool,
 }
 
 /// How a load is judged: by a goal's own durations, or by shorter ones while the search is still far away.

@@ -132,6 +132,7 @@ impl Search {
         self.loads.entry(load).or_default().push(Sample {
             duration_s: attempt.duration_s,
             measure: attempt.measure,
+            believable: attempt.believable,
         });
         true
     }
@@ -324,7 +325,8 @@ impl Search {
     }
 
     /// Loads that fail the first goal below a load that passes it, in rising order; not empty means that failures do
-    /// not rise with load. `above` are single trials past the search's interval.
+    /// not rise with load. `above` are single trials past the search's interval. What the machine spoiled is no failure of
+    /// the target: the other trials have to be enough.
     #[must_use]
     pub(crate) fn inverted(&self, above: &[(f64, Measure)]) -> Vec<f64> {
         let Some(goal) = self.plan.goals.first() else {
@@ -336,7 +338,11 @@ impl Search {
                 *rate >= PAST_UPPER * load as f64 && goal.broken_by(measure).is_none()
             })
         };
-        let failed = |load: &u64| self.bound(&last, *load) == Bound::Upper;
+        let failed = |load: &u64| {
+            let own = self.loads.get(load).into_iter().flatten();
+            let told: Vec<Sample> = own.filter(|sample| sample.believable).copied().collect();
+            self.bound(&last, *load) == Bound::Upper && last.classify(&told) == Bound::Upper
+        };
         self.loads
             .keys()
             .filter(|load| failed(load))

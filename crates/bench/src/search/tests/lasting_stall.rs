@@ -1,6 +1,6 @@
 //! A stall that outlasts the trials at one load is looked past once.
 
-use super::{SearchPlan, bad, good, knee_at, plan, replay_p1, run};
+use super::{SearchPlan, bad, good, knee_at, plan, replay_p1, run, run_beside};
 use crate::search::{Next, Search};
 
 const KNEE: f64 = 100_000.0;
@@ -76,4 +76,19 @@ fn what_fails_again_and_again_below_a_held_load_stays_the_bound() {
     assert_eq!(end, Next::Done, "{tried:?}");
     let upper = search.results()[0].upper_rps.unwrap();
     assert!(upper <= 16_000.0, "{upper}: {tried:?}");
+}
+
+#[test]
+fn what_the_machine_spoiled_is_no_failure_below_a_held_load() {
+    for believable in [true, false] {
+        let server = |load: f64| match (9_000.0..20_000.0).contains(&load) {
+            true => (bad(load), believable),
+            false => (good(load), true),
+        };
+        let (search, _, tried) = run_beside(plan(8_000.0, 50_000.0), server);
+        let upper = search.results()[0].upper_rps.unwrap();
+        assert!((9_000.0..20_000.0).contains(&upper), "{upper} {tried:?}");
+        let told = search.inverted(&[(26_000.0, good(26_000.0))]);
+        assert_eq!(!told.is_empty(), believable, "{told:?} {tried:?}");
+    }
 }

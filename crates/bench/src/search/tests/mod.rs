@@ -69,6 +69,14 @@ fn dead(load: f64) -> Measure {
 
 /// Runs a search against `server`; returns it with how it ended and all loads tried.
 fn run(plan: SearchPlan, mut server: impl FnMut(f64) -> Measure) -> (Search, Next, Vec<f64>) {
+    run_beside(plan, |load| (server(load), true))
+}
+
+/// The same on a machine that spoils trials: with every measure, whether it may be believed.
+fn run_beside(
+    plan: SearchPlan,
+    mut server: impl FnMut(f64) -> (Measure, bool),
+) -> (Search, Next, Vec<f64>) {
     let most = plan.trials_max;
     let mut search = Search::new(plan);
     let mut tried = Vec::new();
@@ -77,11 +85,12 @@ fn run(plan: SearchPlan, mut server: impl FnMut(f64) -> Measure) -> (Search, Nex
             Next::Trial(trial) => {
                 assert!(tried.len() < most, "no more trials than allowed: {tried:?}");
                 tried.push(trial.load_rps);
+                let (measure, believable) = server(trial.load_rps);
                 search.record(&Attempt {
                     load_rps: trial.load_rps,
                     duration_s: trial.duration_s,
-                    measure: server(trial.load_rps),
-                    believable: true,
+                    measure,
+                    believable,
                 });
             }
             end => return (search, end, tried),
@@ -259,6 +268,7 @@ fn samples(spec: &[(f64, bool)]) -> Vec<Sample> {
     let each = |(duration_s, pass): &(f64, bool)| Sample {
         duration_s: *duration_s,
         measure: if *pass { good(100.0) } else { bad(100.0) },
+        believable: true,
     };
     spec.iter().map(each).collect()
 }
@@ -292,6 +302,7 @@ fn conditional_throughput_is_that_of_the_worst_trial_that_counts() {
             fail_percent: fail,
             ..good(1_000.0)
         },
+        believable: true,
     };
     let of = |fails: &[f64]| {
         let samples: Vec<Sample> = fails.iter().map(|fail| with(*fail)).collect();
