@@ -102,7 +102,7 @@ fn build(home: &Path) -> Result<PathBuf, Failure> {
         .find_map(|line| line.strip_prefix("host: "))
         .ok_or("rustc does not name its host")?;
     // Naming the target keeps the flags away from build scripts, which have no fuzzer to link.
-    let status = Command::new("cargo")
+    let status = tollgate_testkit::cargo()
         .args(["build", "--quiet", "--release", "--bins", "--target", host])
         .args([
             "--manifest-path",

@@ -268,10 +268,8 @@ fn build_tollgate() -> io::Result<PathBuf> {
         .ancestors()
         .nth(if in_deps { 2 } else { 1 })
         .ok_or_else(|| io::Error::other("the test binary lies nowhere"))?;
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build
-        .current_dir(crate::repo_root())
-        .args(["build", "--quiet", "--bin", "tollgate"]);
+    let mut build = crate::cargo();
+    build.args(["build", "--quiet", "--bin", "tollgate"]);
     if dir.ends_with("release") {
         build.args(["--release", "--package", "tollgate"]);
     } else {

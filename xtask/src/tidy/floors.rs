@@ -1,11 +1,9 @@
 //! The floor table against `cargo metadata`: a crate uses only lower floors.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 use serde_json::Value;
 
-use super::Tree;
 use crate::Failure;
 
 /// Floor of every crate of the product.
@@ -68,10 +66,9 @@ pub(crate) fn floor(name: &str) -> Option<u8> {
         .map(|(_, floor)| *floor)
 }
 
-pub(crate) fn metadata(tree: &Tree) -> Result<Value, Failure> {
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+pub(crate) fn metadata() -> Result<Value, Failure> {
+    let output = tollgate_testkit::cargo()
         .args(["metadata", "--format-version", "1", "--no-deps"])
-        .current_dir(&tree.root)
         .output()?;
     if !output.status.success() {
         return Err(format!(

@@ -69,7 +69,7 @@ impl Tree {
 
 /// Findings of the checks that need no build.
 fn quick(tree: &Tree) -> Result<Vec<String>, Failure> {
-    let metadata = floors::metadata(tree)?;
+    let metadata = floors::metadata()?;
     let mut findings = floors::check(&metadata)?;
     findings.extend(modules::check(tree, &metadata));
     findings.extend(root::check(tree));

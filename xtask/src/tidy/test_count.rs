@@ -1,14 +1,13 @@
 //! Tests in the source against tests that run: a test outside the module tree, or behind a wrong `cfg`, passes by never running.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use super::Tree;
 use super::source::Source;
 use crate::Failure;
 
 pub(crate) fn check(tree: &Tree) -> Result<Vec<String>, Failure> {
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let output = tollgate_testkit::cargo()
         .args([
             "test",
             "--workspace",
@@ -18,7 +17,6 @@ pub(crate) fn check(tree: &Tree) -> Result<Vec<String>, Failure> {
             "--format",
             "terse",
         ])
-        .current_dir(&tree.root)
         .output()?;
     if !output.status.success() {
         return Err(format!(
