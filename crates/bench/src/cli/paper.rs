@@ -217,16 +217,7 @@ fn closed_loop(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
     };
     let stores = stores(args, pins, &mut console)?;
     record.targets = stores.iter().map(|store| store.record.clone()).collect();
-    let busy = machine::busy_processors();
-    if let Some(text) = busy.and_then(|(busy, count)| machine::beside_others(busy, count)) {
-        console.note(&format!("warning: {text}"));
-        record.events.push(Event {
-            offset_s: start.elapsed().as_secs_f64(),
-            severity: Severity::Warning,
-            target: None,
-            text,
-        });
-    }
+    look_at_machine(&mut record, &mut console);
     let folder = RunDirectory::create(&args.out, record.manifest.started_unix_s)
         .map_err(|error| error.to_string())?;
     let facts = record.manifest.machine.clone();
@@ -284,6 +275,19 @@ fn closed_loop(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Says before anything is measured that other processes need the processors, if they do.
+fn look_at_machine(record: &mut RunRecord, console: &mut Console) {
+    let busy = machine::busy_processors();
+    if let Some(text) = busy.and_then(|(busy, count)| machine::beside_others(busy, count)) {
+        console.note(&format!("warning: {text}"));
+        record.events.push(Event {
+            severity: Severity::Warning,
+            text,
+            ..Event::default()
+        });
+    }
 }
 
 /// The stores that are named, or those of the studies that are installed.
