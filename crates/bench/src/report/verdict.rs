@@ -130,6 +130,7 @@ fn after_overload(cell: &Cell, lang: Lang) -> Option<String> {
             }
             (verdict, _) => words::recovery(verdict, lang).to_owned(),
         };
+        let became = words::marked(became, variant.validity.grade, lang);
         let retries = variant.retries.to_string();
         let values = [
             ("retries", retries.as_str()),

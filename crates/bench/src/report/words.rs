@@ -20,6 +20,14 @@ pub(crate) fn grade(grade: Grade, lang: Lang) -> &'static str {
     .of(lang)
 }
 
+/// `text`, marked where it is about something invalid.
+pub(crate) fn marked(text: String, grade: Grade, lang: Lang) -> String {
+    match grade {
+        Grade::Invalid => format!("{text} ({})", self::grade(grade, lang)),
+        Grade::Indicative | Grade::Valid => text,
+    }
+}
+
 /// The words for what a recovery run shows.
 pub(crate) fn recovery(verdict: RecoveryVerdict, lang: Lang) -> &'static str {
     match verdict {

@@ -220,7 +220,8 @@ fn recovery(cell: &Cell, _: &CellFindings, lang: Lang) -> String {
     hardest.map_or_else(String::new, |variant| {
         let verdict = words::recovery(variant.verdict, lang);
         let retries = variant.retries.to_string();
-        t::D_WITH_RETRIES.with(lang, &[("verdict", verdict), ("retries", &retries)])
+        let text = t::D_WITH_RETRIES.with(lang, &[("verdict", verdict), ("retries", &retries)]);
+        words::marked(text, variant.validity.grade, lang)
     })
 }
 

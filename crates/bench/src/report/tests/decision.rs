@@ -2,8 +2,9 @@
 
 use super::super::decision::{advice, head_to_head, lessons, verdicts};
 use super::super::findings::scenarios;
-use super::super::{Lang, run_markdown};
+use super::super::{Lang, TextStyle, run_markdown, run_summary};
 use super::{everything, fixture, html_in, markup, run_html};
+use crate::record::recovery::RecoveryVerdict;
 use crate::record::{
     CellStatistics, Grade, Level, RateStatistics, RunRecord, Setting, StartSample,
 };
@@ -220,4 +221,28 @@ fn lessons_tell_what_was_tried_and_what_was_not() {
         found.untried
     );
     markup::check(&html_in(&alone, Lang::Vi));
+}
+
+#[test]
+fn what_an_invalid_recovery_came_to_is_marked() {
+    let shown = |grade| {
+        let mut record = RunRecord {
+            mitigations: None,
+            ..everything::run()
+        };
+        for found in record
+            .cells
+            .iter_mut()
+            .filter_map(|cell| cell.recovery.as_mut())
+        {
+            for variant in &mut found.variants {
+                variant.verdict = RecoveryVerdict::Metastable;
+                variant.validity.grade = grade;
+            }
+        }
+        super::unwrapped(&run_summary(TextStyle::default(), &record))
+    };
+    let marked = |grade| shown(grade).contains("did not recover (metastable) (invalid)");
+    assert!(shown(Grade::Valid).contains("did not recover (metastable)"));
+    assert!(marked(Grade::Invalid) && !marked(Grade::Valid));
 }
