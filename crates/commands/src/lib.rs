@@ -49,7 +49,8 @@ pub use names::{Names, by_full_name_of};
 pub use reply::Reply;
 pub use row::{
     AclCommand, Arity, Channels, ClusterCommand, Deprecation, Family, FunctionCommand, Group,
-    Handler, NodeCommand, PubSubCommand, Row, Run, ScriptCommand, TransactionCommand,
+    Handler, HotKeysCommand, NodeCommand, PubSubCommand, Row, Run, ScriptCommand,
+    TransactionCommand,
 };
 pub use shards::{ClusterNode, LockedShards, ShardSet, Walk};
 pub use table::{families, find, lookup, resolve, rows};

@@ -82,6 +82,16 @@ pub enum ClusterCommand {
     Slots,
 }
 
+/// Sub-commands of HOTKEYS that the server answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant is the sub-command of that name")]
+pub enum HotKeysCommand {
+    Get,
+    Reset,
+    Start,
+    Stop,
+}
+
 /// Commands whose answer belongs to the server: it matches this enum exhaustively.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant is the command of that name")]
@@ -116,6 +126,7 @@ pub enum NodeCommand {
     ConfigResetStat,
     ConfigRewrite,
     Debug,
+    HotKeys(HotKeysCommand),
     LatencyDoctor,
     LatencyGraph,
     LatencyHistogram,

@@ -69,7 +69,10 @@ pub use ledgers::AnyCheck;
 pub use migrate::Parcel;
 pub use monitor::Monitors;
 pub use notify::Notify;
-pub use observe::{CommandLog, LatencySample, LatencySeries, LogKind, LoggedCommand, Observer};
+pub use observe::{
+    CommandLog, HotKeyOptions, HotKeyReport, LatencySample, LatencySeries, LogKind, LoggedCommand,
+    Observer, Spent,
+};
 pub use overview::{Overview, TtlSample};
 pub use pause::{Pause, Paused, PausedBy};
 pub use plan::Plan;

@@ -5,6 +5,7 @@
 //! others always.
 
 mod command_log;
+mod hotkeys;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,10 +13,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollgate_commands::{Flags, Row};
 use tollgate_limiter::Timestamp;
+use tollgate_net::process::{self, CpuTime};
 
 use crate::{Engine, Session};
 
 pub use command_log::{CommandLog, LoggedCommand};
+use hotkeys::HotKeys;
+pub use hotkeys::{HotKeyOptions, HotKeyReport, Spent};
 
 /// Below this threshold, in nanoseconds, short commands are timed as well.
 const SHORT: i64 = 1_000_000;
@@ -84,6 +88,8 @@ pub struct Observer {
     /// Short commands are timed too.
     times_all: AtomicBool,
     latency: Mutex<BTreeMap<&'static str, LatencySeries>>,
+    /// With the processor time of this process at the start of the session.
+    hot_keys: HotKeys<CpuTime>,
 }
 
 impl Observer {
@@ -99,6 +105,7 @@ impl Observer {
             latency_after: AtomicI64::new(i64::MAX),
             times_all: AtomicBool::new(false),
             latency: Mutex::default(),
+            hot_keys: HotKeys::default(),
         }
     }
 
@@ -114,14 +121,10 @@ impl Observer {
             LogKind::Slow => {
                 let nanos = self.log(kind).from().saturating_mul(1_000);
                 self.slow_after.store(nanos, Ordering::Relaxed);
-                self.judge();
             }
-            LogKind::LargeRequest | LogKind::LargeReply => {
-                let request = self.log(LogKind::LargeRequest).from();
-                let from = request.min(self.log(LogKind::LargeReply).from());
-                self.large_from.store(from, Ordering::Relaxed);
-            }
+            LogKind::LargeRequest | LogKind::LargeReply => {}
         }
+        self.judge();
     }
 
     /// Milliseconds from which the latency of an event is kept (`latency-monitor-threshold`); 0 for never.
@@ -135,9 +138,41 @@ impl Observer {
         self.judge();
     }
 
+    /// Decides what is asked of every command.
     fn judge(&self) {
+        let tracks = self.hot_keys.is_active();
         self.times_all
-            .store(self.threshold() < SHORT, Ordering::Relaxed);
+            .store(tracks || self.threshold() < SHORT, Ordering::Relaxed);
+        let request = self.log(LogKind::LargeRequest).from();
+        let large = request.min(self.log(LogKind::LargeReply).from());
+        let from = if tracks { 0 } else { large };
+        self.large_from.store(from, Ordering::Relaxed);
+    }
+
+    /// Begins to track hot keys (HOTKEYS of Redis). False when they are tracked already.
+    pub fn track_hot_keys(&self, options: HotKeyOptions, now: Timestamp) -> bool {
+        let started = self.hot_keys.start(options, process::cpu_time(), now);
+        self.judge();
+        started
+    }
+
+    /// Ends that; what was found stays. False when they are not tracked.
+    pub fn stop_hot_keys(&self, now: Timestamp) -> bool {
+        let ended = self.hot_keys.stop(now);
+        self.judge();
+        ended
+    }
+
+    /// Forgets what was found. False while they are tracked.
+    pub fn forget_hot_keys(&self, now: Timestamp) -> bool {
+        self.hot_keys.reset(now)
+    }
+
+    /// What was found so far, unless nothing was tracked or that is forgotten.
+    pub fn hot_keys(&self, now: Timestamp) -> Option<HotKeyReport<CpuTime>> {
+        let report = self.hot_keys.report(now);
+        self.judge();
+        report
     }
 
     fn threshold(&self) -> i64 {
@@ -161,6 +196,11 @@ impl Observer {
         nanos: u64,
         now: Timestamp,
     ) {
+        if self.hot_keys.is_active()
+            && let Some(session) = session
+        {
+            session.spent.set(Some(nanos));
+        }
         let nanos = i64::try_from(nanos).unwrap_or(i64::MAX);
         if nanos >= self.threshold() {
             self.remember(row, session, words, nanos, now);
@@ -280,8 +320,20 @@ impl Engine {
         sizes: (usize, usize),
         now: Timestamp,
     ) {
-        if let Some(row) = self.find(words) {
-            self.observer.exchanged(row, session, words, sizes, now);
+        let Some(row) = self.find(words) else {
+            return;
+        };
+        self.observer.exchanged(row, session, words, sizes, now);
+        // Without it the command has not been run: it was refused, or queued.
+        if let Some(nanos) = session.spent.take()
+            && let Ok(keys) = self.keys_in(row, words)
+        {
+            let bytes = (sizes.0 + sizes.1) as u64;
+            let hot_keys = &self.observer.hot_keys;
+            if !hot_keys.add(&keys, Spent { nanos, bytes }, now) {
+                hot_keys.end_in_time(now);
+                self.observer.judge();
+            }
         }
     }
 }

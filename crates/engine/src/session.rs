@@ -1,5 +1,6 @@
 //! What a command may see and change of the connection it came from.
 
+use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
 
 use tollgate_commands::acl::{DEFAULT_USER, User};
@@ -59,6 +60,8 @@ pub struct Session {
     /// Commands queued since MULTI.
     pub(crate) transaction: Option<Box<Transaction>>,
     pub(crate) watches: Watches,
+    /// Nanoseconds of the command at hand, which has been run, while hot keys are tracked.
+    pub(crate) spent: Cell<Option<u64>>,
     /// Memory was short when the command at hand began, and nothing could go.
     pub(crate) out_of_memory: bool,
     /// The command that waits.
@@ -120,6 +123,7 @@ impl Session {
             mail: None,
             transaction: None,
             watches: Watches::default(),
+            spent: Cell::new(None),
             out_of_memory: false,
             waiting: None,
             may_move: false,

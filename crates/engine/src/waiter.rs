@@ -317,6 +317,11 @@ impl Engine {
 
     /// The connection has got the answer of its waiting command, of so many bytes.
     pub fn answered(&self, session: &mut Session, reply: usize, now: Timestamp) {
+        self.conclude_waiting(session, reply, now, true);
+    }
+
+    /// The waiting command has been answered: it has been run (`served`), or its time was over.
+    fn conclude_waiting(&self, session: &mut Session, reply: usize, now: Timestamp, served: bool) {
         if let Some(waiter) = session.waiting.take() {
             self.unpark(&waiter);
             self.end_waiting_for_replicas(&waiter);
@@ -324,6 +329,9 @@ impl Engine {
             let nanos = waiter.spent.load(Ordering::Relaxed);
             self.observer
                 .took(waiter.row, Some(session), &words, nanos, now);
+            if !served {
+                session.spent.set(None);
+            }
             let sizes = (request_len(&words), reply);
             self.exchanged(session, &words, sizes, now);
         }
@@ -350,7 +358,7 @@ impl Engine {
         }
         let mark = out.len();
         self.write_nothing(waiter, now, out);
-        self.answered(session, out.len() - mark, now);
+        self.conclude_waiting(session, out.len() - mark, now, false);
         true
     }
 

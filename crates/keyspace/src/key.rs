@@ -220,6 +220,12 @@ impl<'a> Key<'a> {
         self.bytes
     }
 
+    /// The hash of the whole key, by a secret of this process.
+    #[inline]
+    pub const fn hash(&self) -> u64 {
+        self.hash
+    }
+
     /// The shard that owns the key among `shard_count` (a power of two up to [`Key::MAX_SHARDS`]). Keys with the
     /// same hash tag share it.
     #[inline]

@@ -8,7 +8,7 @@
 //! * what a counter says of its key is at most the truth, and with the error added at least the truth;
 //! * an error is at most `N / k`.
 
-/// Bytes of a key that are kept. Longer ones are told apart, and shown cut.
+/// Bytes of a key that are kept, unless told otherwise. Longer ones are told apart, and shown cut.
 pub(crate) const SHOWN_MAX: usize = 128;
 
 /// A key, and what is known of its decisions.
@@ -16,7 +16,7 @@ pub(crate) const SHOWN_MAX: usize = 128;
 pub struct Hitter {
     /// Which of several name spaces the key is of, such as the number of a database.
     pub space: u8,
-    /// The first [`SHOWN_MAX`] bytes of the key.
+    /// The first bytes of the key, as many as are kept.
     shown: Vec<u8>,
     /// Length of the whole key, bytes.
     len: usize,
@@ -53,6 +53,8 @@ impl Hitter {
 #[derive(Clone, Debug, Default)]
 pub struct HeavyHitters {
     capacity: usize,
+    /// Bytes of a key that are kept.
+    shown_max: usize,
     /// Hashes of the keys, beside their counters.
     hashes: Vec<u64>,
     /// Counters with their errors: the most that each key can have had.
@@ -66,9 +68,15 @@ pub struct HeavyHitters {
 impl HeavyHitters {
     /// An empty one with `capacity` counters, at least 1.
     pub fn new(capacity: usize) -> HeavyHitters {
+        HeavyHitters::showing(capacity, SHOWN_MAX)
+    }
+
+    /// As [`HeavyHitters::new`], with so many bytes of a key kept.
+    pub fn showing(capacity: usize, shown_max: usize) -> HeavyHitters {
         let capacity = capacity.max(1);
         HeavyHitters {
             capacity,
+            shown_max,
             hashes: Vec::with_capacity(capacity),
             most: Vec::with_capacity(capacity),
             hitters: Vec::with_capacity(capacity),
@@ -108,7 +116,7 @@ impl HeavyHitters {
 
     /// A counter for a key that has none: a free one, or else the smallest.
     fn take(&mut self, space: u8, key: &[u8], hash: u64) -> usize {
-        let shown = &key[..key.len().min(SHOWN_MAX)];
+        let shown = &key[..key.len().min(self.shown_max)];
         if self.hitters.len() < self.capacity {
             self.hashes.push(hash);
             self.most.push(0);

@@ -19,6 +19,7 @@ mod hash_expiry;
 mod hash_fields;
 mod hash_read;
 mod hash_write;
+mod hotkeys;
 mod hyperloglog;
 mod increx;
 mod keys;

@@ -1,6 +1,6 @@
 //! The server as a whole: its commands, settings, databases and clock.
 
-use super::{acl, command, config, flush, lolwut, module, observe};
+use super::{acl, command, config, flush, hotkeys, lolwut, module, observe};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, CmdError, Cx, Family, Flags, Group, NodeCommand, Reply, Run};
 
@@ -99,6 +99,14 @@ pub(super) static FAMILY: Family = Family {
             "O(N) in the keys",
         )
         .tips(FLUSH_TIPS),
+        row("HOTKEYS", at_least(2), Flags::NONE, Run::Container)
+            .acl(Group::Server, Acl::NONE)
+            .docs(
+                "Holds the commands on the keys that cost most.",
+                "8.6.0",
+                "Depends on the sub-command",
+            )
+            .subs(hotkeys::SUBS),
         row("INFO", at_least(1), SAFE, Run::Node(NodeCommand::Info))
             .acl(Group::Server, Acl::DANGEROUS)
             .takes("[section [section ...]]")

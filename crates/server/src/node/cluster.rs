@@ -157,7 +157,7 @@ fn slot_number(number: i64) -> Option<u16> {
     u16::try_from(number).ok().filter(|&slot| slot < SLOTS)
 }
 
-fn slot(word: &[u8]) -> Result<u16, CmdError> {
+pub(super) fn slot(word: &[u8]) -> Result<u16, CmdError> {
     number::parse_i64(word)
         .and_then(slot_number)
         .ok_or(CmdError::BadSlot)

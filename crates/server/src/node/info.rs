@@ -57,6 +57,7 @@ static SECTIONS: &[Section] = &[
     },
     section("cluster", "Cluster", cluster),
     section("keyspace", "Keyspace", keyspace),
+    section("hotkeys", "Hotkeys", super::hotkeys::info),
 ];
 
 pub(super) fn info(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {

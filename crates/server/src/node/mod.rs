@@ -8,6 +8,7 @@ mod config;
 mod debug;
 mod digest;
 mod failover;
+mod hotkeys;
 mod info;
 mod info_facts;
 mod migrate;
@@ -91,6 +92,7 @@ impl NodeRunner<'_> {
             NodeCommand::ConfigRewrite => config::rewrite(self.shared),
             NodeCommand::ConfigResetStat => config::reset_stat(self.shared, cx),
             NodeCommand::Debug => debug::debug(self, cx),
+            NodeCommand::HotKeys(command) => hotkeys::run(command, cx),
             NodeCommand::LatencyDoctor => observe::latency_doctor(self.shared, cx),
             NodeCommand::LatencyGraph => observe::latency_graph(cx),
             NodeCommand::LatencyHistogram => observe::latency_histogram(cx),

@@ -14,6 +14,7 @@ mod failover;
 mod fields;
 mod harness;
 mod hostile;
+mod hotkeys;
 mod limits;
 mod link;
 mod listening;
