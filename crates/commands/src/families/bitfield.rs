@@ -129,7 +129,7 @@ pub(super) fn bitfield(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, Cmd
             .collect();
         Ok(Edited {
             result: (answers, changes),
-            changed: is_new || changes > 0,
+            changed: is_new || grows || changes > 0,
         })
     })?;
     cx.effects.count(changes.saturating_sub(1));

@@ -204,8 +204,12 @@ fn data_of_every_kind_outlive_restarts_and_rewrites() {
     }
 }
 
-/// Commands with words that read like options, and what only groups of streams know.
+/// Commands with words that read like options, what only groups of streams know, and what fails and changes something.
 const ODD: &[&[&str]] = &[
+    &[
+        "SETBIT k 20 1",
+        "BITFIELD k OVERFLOW FAIL INCRBY i63 7 4611686018427387904",
+    ],
     &["SET k nx", "SET k new IFEQ nx"],
     &["SET k a", "SET k new IFNE XX"],
     &[
