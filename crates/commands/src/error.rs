@@ -351,6 +351,17 @@ impl CmdError {
         CmdError::Line(line.as_ref().into())
     }
 
+    /// A replica leaves the command to its master, at this host and port.
+    #[cold]
+    pub fn redirect(to: &str) -> CmdError {
+        CmdError::line(format!("REDIRECT {to}"))
+    }
+
+    /// Whether it is a [`CmdError::redirect`].
+    pub fn is_redirect(&self) -> bool {
+        matches!(self, CmdError::Line(line) if line.starts_with(b"REDIRECT "))
+    }
+
     /// The append-only file cannot be written; the system's reason.
     #[cold]
     pub(crate) fn log_failed(reason: &str) -> CmdError {

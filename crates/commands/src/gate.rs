@@ -84,6 +84,15 @@ pub trait Slots: std::fmt::Debug {
     fn admit(&self, row: &'static Row, words: &[&[u8]]) -> Result<(), CmdError>;
 }
 
+/// Where a replica sends a client that follows redirections.
+#[derive(Clone, Copy, Debug)]
+pub struct Redirect<'a> {
+    /// Host and port of the master.
+    pub to: &'a str,
+    /// The client reads here (READONLY), and only writes there.
+    pub reads_here: bool,
+}
+
 /// What the gate must know of the connection and the server.
 #[derive(Clone, Copy, Debug)]
 pub struct GateView<'a> {
@@ -95,6 +104,8 @@ pub struct GateView<'a> {
     pub permit: Option<&'a dyn Permit>,
     /// The slots served here, if the server is a node of a cluster.
     pub slots: Option<&'a dyn Slots>,
+    /// Where the client is to ask for what it asks of keys, if not here.
+    pub redirect: Option<Redirect<'a>>,
     /// The script that asks may not write.
     pub read_only_script: bool,
     /// The script that asks has written.
@@ -127,6 +138,7 @@ impl GateView<'_> {
             origin: Origin::Client,
             permit: None,
             slots: None,
+            redirect: None,
             read_only_script: false,
             script_wrote: false,
             all_from_scripts: false,
@@ -179,6 +191,11 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
         return check_called(row, view);
     }
     let flags = view.flags.unwrap_or(row.flags);
+    if let Some(redirect) = view.redirect
+        && is_for_master(flags, redirect.reads_here, view.queued)
+    {
+        return Err(CmdError::redirect(redirect.to));
+    }
     if view.out_of_memory && view.origin == Origin::Client && needs_memory(row, flags, view) {
         return Err(CmdError::OutOfMemory);
     }
@@ -242,6 +259,13 @@ fn needs_memory(row: &Row, flags: Flags, view: &GateView<'_>) -> bool {
 /// Commands that are not queued, and that are allowed when memory is short.
 fn is_for_transactions(row: &Row) -> bool {
     matches!(row.name, "EXEC" | "DISCARD" | "QUIT" | "RESET")
+}
+
+/// Whether a replica leaves a command to its master, if the client goes there. `reads_here`: it reads from replicas (READONLY);
+/// `queued` as in [`GateView::queued`].
+pub fn is_for_master(flags: Flags, reads_here: bool, queued: Option<(Flags, Flags)>) -> bool {
+    let is = |flag| flags.contains(flag) || queued.is_some_and(|(any, _)| any.contains(flag));
+    is(Flags::WRITE) || (is(Flags::READONLY) && !reads_here)
 }
 
 /// Whether the command writes, or is an EXEC of one that does.

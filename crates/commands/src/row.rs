@@ -103,6 +103,7 @@ pub enum NodeCommand {
     Select,
     Quit,
     Reset,
+    ClientCapa,
     ClientId,
     ClientGetName,
     ClientSetName,

@@ -1,8 +1,9 @@
 //! Asking the gate about the commands of clients, and refusing them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tollgate_commands::{CmdError, Flags, Row, Run, gate, gate::Restrictions};
+use tollgate_commands::{CmdError, Flags, Row, Run, gate, gate::Redirect, gate::Restrictions};
 use tollgate_limiter::Timestamp;
 
 use crate::access::UserPermit;
@@ -64,6 +65,7 @@ impl Engine {
             session,
             flags,
         };
+        let master = self.master_of(session, restrictions);
         let in_transaction = session.transaction.is_some();
         let view = gate::GateView {
             log_error: log_error.as_deref(),
@@ -78,11 +80,31 @@ impl Engine {
                 .flatten(),
             in_transaction,
             busy: self.scripts.long.busy(),
+            redirect: master.as_deref().map(|to| Redirect {
+                to,
+                reads_here: session.reads_replicas,
+            }),
             slots: in_cluster.then_some(&slots as &dyn gate::Slots),
             permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
             ..gate::GateView::open()
         };
         gate::check(row, args, &view)
+    }
+
+    /// Host and port of the last master that was followed.
+    pub fn master(&self) -> Option<Arc<str>> {
+        self.master.lock().clone()
+    }
+
+    /// Says whom this server is about to follow.
+    pub fn set_master(&self, address: Option<Arc<str>>) {
+        *self.master.lock() = address;
+    }
+
+    /// Where the client is to be sent with what it asks of keys: nowhere unless this is a replica.
+    fn master_of(&self, session: &Session, restrictions: Restrictions) -> Option<Arc<str>> {
+        let asks = session.follows_redirects && restrictions.contains(Restrictions::REPLICA);
+        asks.then(|| self.master()).flatten()
     }
 
     /// The flags of a call: those of its row, or what the script says of itself that it runs.
@@ -104,7 +126,7 @@ impl Engine {
         error: &CmdError,
         node: &dyn Node,
     ) -> CmdError {
-        if is_exec(row) && cluster::is_refusal(error) {
+        if is_exec(row) && (cluster::is_refusal(error) || error.is_redirect()) {
             session.transaction = None;
             self.unwatch(session);
             return error.clone();

@@ -47,6 +47,7 @@ impl Session {
         session.client.clone_from(&self.client);
         session.no_touch = self.no_touch;
         session.reads_replicas = self.reads_replicas;
+        session.follows_redirects = self.follows_redirects;
         session.is_worker = true;
         if self.transaction.is_some() {
             session.transaction = self.transaction.take();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::vec;
 
+use parking_lot::Mutex;
 use tollgate_commands::{
     CmdError, Effects, Names, Row, StoreLimits, find, gate::Restrictions, resolve,
 };
@@ -72,6 +73,8 @@ pub struct Engine {
     pub(crate) observer: Observer,
     pub(crate) tracking: Tracking,
     pub(crate) monitors: Monitors,
+    /// Host and port of the last master that was followed.
+    pub(crate) master: Mutex<Option<Arc<str>>>,
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
     pub(crate) hot: HotKeys,
@@ -150,6 +153,7 @@ impl Engine {
             observer: Observer::new(),
             tracking: Tracking::new(&seed),
             monitors: Monitors::default(),
+            master: Mutex::default(),
             memory: Memory::default(),
             pause,
             hot: HotKeys::new(),

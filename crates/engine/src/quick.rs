@@ -24,6 +24,7 @@ const _: fn(&GateView<'_>) = |view| {
         origin: _,
         permit: _,
         slots: _,
+        redirect: _,
         read_only_script: _,
         script_wrote: _,
         all_from_scripts: _,

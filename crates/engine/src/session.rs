@@ -47,6 +47,8 @@ pub struct Session {
     pub no_touch: bool,
     /// READONLY in a cluster; CLIENT LIST shows it.
     pub reads_replicas: bool,
+    /// CLIENT CAPA redirect: it goes where a replica sends it.
+    pub follows_redirects: bool,
     /// CLIENT REPLY.
     pub replies: Replies,
     /// MONITOR: the connection only watches and may not touch keys.
@@ -116,6 +118,7 @@ impl Session {
             tracker: None,
             no_touch: false,
             reads_replicas: false,
+            follows_redirects: false,
             replies: Replies::On,
             monitors: false,
             follows: false,

@@ -16,6 +16,7 @@ use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+use tollgate_commands::gate::is_for_master;
 use tollgate_commands::{
     Again, CmdError, FindKeys, KeyFlags, KeyPositions, KeySpec, Origin, Row, Run,
 };
@@ -116,6 +117,8 @@ pub(crate) struct Waiter {
     /// Where and when the wait began, and how often somebody had asked for the number of waits until then.
     thread: ThreadId,
     since: Timestamp,
+    /// It is for the master where this server is a replica, and its client goes there.
+    redirects: bool,
     asked: u64,
     /// The wait is over.
     pub(crate) done: Mutex<bool>,
@@ -300,6 +303,8 @@ impl Engine {
             look_next_ms: AtomicI64::new(NEVER),
             thread: std::thread::current().id(),
             since: call.now,
+            redirects: session.follows_redirects
+                && is_for_master(call.row.flags, session.reads_replicas, None),
             asked: self.waiters.1.load(Ordering::Relaxed),
             done: Mutex::new(false),
             spent: AtomicU64::new(0),
@@ -399,13 +404,22 @@ impl Engine {
     }
 
     /// The server has become a replica, where what clients wait for does not come about by them: they are told, and
-    /// disconnected.
+    /// disconnected; or sent to the master, if they have said that they go there.
     pub fn dismiss_all(&self) {
+        let master = self.master();
         let waiters: Vec<_> = self.waiters.0.lock().values().cloned().collect();
         for waiter in waiters {
             let mut done = waiter.done.lock();
-            if !*done {
-                waiter.dismiss(self, &mut done, ROLE_CHANGED);
+            if *done {
+                continue;
+            }
+            match &master {
+                Some(to) if waiter.redirects => {
+                    let mut out = ReplyBuf::new(waiter.protocol);
+                    CmdError::redirect(to).write(&mut out);
+                    waiter.answer(self, &mut done, out.bytes().to_vec());
+                }
+                _ => waiter.dismiss(self, &mut done, ROLE_CHANGED),
             }
         }
     }

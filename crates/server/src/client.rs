@@ -86,6 +86,7 @@ pub(crate) struct Client {
     no_evict: AtomicBool,
     no_touch: AtomicBool,
     reads_replicas: AtomicBool,
+    follows_redirects: AtomicBool,
     /// A command of it waits for a key.
     waits: AtomicBool,
     /// Commands queued since MULTI; -1 = none.
@@ -439,6 +440,8 @@ impl Client {
         self.no_touch.store(session.no_touch, Ordering::Relaxed);
         self.reads_replicas
             .store(session.reads_replicas, Ordering::Relaxed);
+        self.follows_redirects
+            .store(session.follows_redirects, Ordering::Relaxed);
         let mut texts = lock(&self.texts);
         texts.name.clone_from(&session.name);
         texts.lib_name.clone_from(&session.lib_name);
@@ -561,6 +564,14 @@ impl Client {
         self.flags(self.queued.load(Ordering::Relaxed) >= 0, tracker.as_deref())
     }
 
+    /// Letters of what it has said that it can do.
+    pub(crate) fn capabilities(&self) -> &'static str {
+        match self.follows_redirects.load(Ordering::Relaxed) {
+            true => "r",
+            false => "",
+        }
+    }
+
     fn flags(&self, in_transaction: bool, tracker: Option<&Tracker>) -> String {
         let tracks = |is: fn(&Tracker) -> bool| tracker.is_some_and(is);
         let letters = [
@@ -615,12 +626,17 @@ impl Client {
         )
         .into_bytes();
         line.extend_from_slice(&texts.name);
+        // Only where there are some, so that the lines of others are as Redis has them.
+        let capa = match self.capabilities() {
+            "" => "",
+            _ => " capa=r",
+        };
         let messages = self.outbox.bytes();
         let output = self.output.load(Ordering::Relaxed);
         let mut rest = String::new();
         write!(
             rest,
-            " age={} idle={} flags={flags} db={} sub={sub} psub={psub} ssub={ssub} multi={multi} qbuf={} qbuf-free=0 \
+            " age={} idle={} flags={flags}{capa} db={} sub={sub} psub={psub} ssub={ssub} multi={multi} qbuf={} qbuf-free=0 \
              argv-mem={argv} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={} tot-mem={} events={} cmd={} user={} \
              redir={redirect} resp={} lib-name=",
             self.age(now),

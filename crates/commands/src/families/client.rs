@@ -20,6 +20,18 @@ pub(super) const SUBS: &[Row] = &[
         "O(1)",
     ),
     client(
+        "CLIENT|CAPA",
+        at_least(3),
+        OWN.or(Flags::ALLOW_BUSY),
+        Run::Node(NodeCommand::ClientCapa),
+    )
+    .takes("capability [capability ...]")
+    .docs(
+        "Says what the client can do: `redirect`, that it follows a replica's redirections to the master.",
+        "8.0.0",
+        "O(1)",
+    ),
+    client(
         "CLIENT|GETNAME",
         exactly(2),
         OWN,
@@ -68,7 +80,7 @@ pub(super) const SUBS: &[Row] = &[
     .takes(
         "<ip:port | ID client-id [client-id ...] | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | \
          USER username | ADDR ip:port | LADDR ip:port | IP ip | NAME name | LIB-NAME name | \
-         LIB-VER version | FLAGS flags | DB db | IDLE seconds | SKIPME yes/no | MAXAGE seconds> [...]",
+         LIB-VER version | FLAGS flags | CAPA capabilities | DB db | IDLE seconds | SKIPME yes/no | MAXAGE seconds> [...]",
     )
     .docs("Closes connections.", "2.4.0", "O(N) in the connections"),
     client(
@@ -80,7 +92,7 @@ pub(super) const SUBS: &[Row] = &[
     .takes(
         "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]] \
          [USER username] [ADDR ip:port] [LADDR ip:port] [IP ip] [NAME name] [LIB-NAME name] \
-         [LIB-VER version] [FLAGS flags] [DB db] [IDLE seconds] [SKIPME yes/no] [MAXAGE seconds]",
+         [LIB-VER version] [FLAGS flags] [CAPA capabilities] [DB db] [IDLE seconds] [SKIPME yes/no] [MAXAGE seconds]",
     )
     .docs("Lists the connections.", "2.4.0", "O(N) in the connections")
     .tips(&["nondeterministic_output"]),

@@ -76,6 +76,7 @@ impl Clients {
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             reads_replicas: AtomicBool::new(false),
+            follows_redirects: AtomicBool::new(false),
             waits: AtomicBool::new(false),
             queued: AtomicI64::new(-1),
             queued_bytes: AtomicUsize::new(0),

@@ -68,6 +68,13 @@ fn on_or_off(word: &[u8]) -> Result<bool, CmdError> {
     }
 }
 
+/// CLIENT CAPA of Valkey 8: what is not known is passed over, and nothing is ever taken back.
+pub(super) fn capa(cx: &mut NodeCx<'_>) -> Reply {
+    let is_redirect = |word: &&[u8]| word.eq_ignore_ascii_case(b"redirect");
+    cx.session.follows_redirects |= cx.args.rest().iter().any(is_redirect);
+    Reply::Ok
+}
+
 pub(super) fn no_touch(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     cx.session.no_touch = on_or_off(cx.args.next()?)?;
     Ok(Reply::Ok)

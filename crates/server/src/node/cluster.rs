@@ -64,7 +64,13 @@ pub(super) fn run(
 ) -> Result<Reply, CmdError> {
     let shared = &**runner.shared;
     let cluster = shared.engine.cluster();
-    if !cluster.is_on() {
+    let reads = matches!(
+        command,
+        ClusterCommand::ReadOnly | ClusterCommand::ReadWrite
+    );
+    // A replica sends a client that goes there to its master, so there is something to allow.
+    let is_known = cluster.is_on() || (reads && cx.session.follows_redirects);
+    if !is_known {
         return Err(CmdError::NoCluster);
     }
     let myself = shared.cluster.myself();

@@ -69,6 +69,7 @@ impl NodeRunner<'_> {
             NodeCommand::Select => select(cx),
             NodeCommand::Quit => Ok(self.quit(cx)),
             NodeCommand::Reset => self.reset(cx),
+            NodeCommand::ClientCapa => Ok(client::capa(cx)),
             NodeCommand::ClientId => Ok(Reply::Int(cx.session.id as i64)),
             NodeCommand::ClientGetName => client::get_name(cx),
             NodeCommand::ClientSetName => client::set_name(cx),
@@ -99,8 +100,7 @@ impl NodeRunner<'_> {
             NodeCommand::LatencyHistory => observe::latency_history(cx),
             NodeCommand::LatencyLatest => observe::latency_latest(cx),
             NodeCommand::LatencyReset => observe::latency_reset(cx),
-            NodeCommand::ModuleLoad => self.refuse_module(CmdError::ModuleNotLoaded),
-            NodeCommand::ModuleUnload => self.refuse_module(CmdError::NoSuchModule),
+            NodeCommand::ModuleLoad | NodeCommand::ModuleUnload => self.refuse_module(command),
             NodeCommand::MemoryDoctor => observe::memory_doctor(self.shared, cx),
             NodeCommand::MemoryMallocStats => observe::malloc_stats(self.shared, cx),
             NodeCommand::MemoryPurge => Ok(observe::memory_purge(self.shared)),
@@ -161,11 +161,12 @@ impl NodeRunner<'_> {
     }
 
     /// Modules cannot be loaded, also where the setting would allow it.
-    fn refuse_module(&self, error: CmdError) -> Result<Reply, CmdError> {
-        if self.is_allowed(Key::EnableModuleCommand) {
-            return Err(error);
-        }
-        Err(CmdError::ModuleNotAllowed)
+    fn refuse_module(&self, command: NodeCommand) -> Result<Reply, CmdError> {
+        Err(match command {
+            _ if !self.is_allowed(Key::EnableModuleCommand) => CmdError::ModuleNotAllowed,
+            NodeCommand::ModuleUnload => CmdError::NoSuchModule,
+            _ => CmdError::ModuleNotLoaded,
+        })
     }
 
     /// What the setting says of something dangerous: `yes`, `no`, or `local` for clients of this machine.

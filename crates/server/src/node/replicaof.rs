@@ -83,9 +83,17 @@ pub(crate) fn follow(
     port: u16,
     at: Option<u64>,
 ) -> Result<(), NotFollowed> {
-    let following = shared.engine.follow(at).map_err(|error| match error {
-        RoleError::Moved => NotFollowed::Moved,
-        error => NotFollowed::Refused(refused(error)),
+    // Before anybody can be told to go there.
+    let before = shared.engine.master();
+    shared
+        .engine
+        .set_master(Some(format!("{host}:{port}").into()));
+    let following = shared.engine.follow(at).map_err(|error| {
+        shared.engine.set_master(before);
+        match error {
+            RoleError::Moved => NotFollowed::Moved,
+            error => NotFollowed::Refused(refused(error)),
+        }
     })?;
     shared.engine.dismiss_all();
     let master = Master {

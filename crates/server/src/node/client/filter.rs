@@ -25,6 +25,8 @@ enum Test<'a> {
     LibVer(&'a [u8]),
     /// It has all these letters.
     Flags(&'a [u8]),
+    /// It has said that it can do all this.
+    Capa(&'a [u8]),
     Db(u8),
     /// Seconds it has been connected at least.
     MaxAge(i64),
@@ -34,6 +36,9 @@ enum Test<'a> {
 
 /// Letters of CLIENT LIST that may be asked for, also those that no client of this server has.
 const LETTERS: &[u8] = b"OSMPxbtRBdcuAUreTIN";
+
+/// Letters of what clients may say that they can do.
+const CAPABILITIES: &[u8] = b"r";
 
 /// The opposite of a filter.
 const NOT: &[u8] = b"NOT-";
@@ -105,7 +110,7 @@ impl<'a> Filter<'a> {
 
 /// Whether a word is one of the filters.
 pub(super) fn is_filter(word: &[u8]) -> bool {
-    const NAMES: [&[u8]; 14] = [
+    const NAMES: [&[u8]; 15] = [
         b"ID",
         b"TYPE",
         b"ADDR",
@@ -116,6 +121,7 @@ pub(super) fn is_filter(word: &[u8]) -> bool {
         b"LIB-NAME",
         b"LIB-VER",
         b"FLAGS",
+        b"CAPA",
         b"DB",
         b"MAXAGE",
         b"IDLE",
@@ -180,7 +186,8 @@ fn test_of<'a>(
         b"NAME" => Test::Name(value),
         b"LIB-NAME" => Test::LibName(value),
         b"LIB-VER" => Test::LibVer(value),
-        b"FLAGS" => letters(holds, value)?,
+        b"FLAGS" => Test::Flags(letters("flags", LETTERS, holds, value)?),
+        b"CAPA" => Test::Capa(letters("capa", CAPABILITIES, holds, value)?),
         b"DB" => database(runner, holds, value)?,
         b"MAXAGE" if holds => Test::MaxAge(seconds("maxage", value)?),
         b"IDLE" if holds => Test::Idle(seconds("idle", value)?),
@@ -188,13 +195,22 @@ fn test_of<'a>(
     })
 }
 
-fn letters(holds: bool, value: &[u8]) -> Result<Test<'_>, CmdError> {
-    if value.iter().all(|letter| LETTERS.contains(letter)) {
-        return Ok(Test::Flags(value));
+/// The value, if it consists of these letters.
+fn letters<'a>(
+    name: &str,
+    letters: &[u8],
+    holds: bool,
+    value: &'a [u8],
+) -> Result<&'a [u8], CmdError> {
+    if value.iter().all(|letter| letters.contains(letter)) {
+        return Ok(value);
     }
-    let of: &[u8] = if holds { b"provided" } else { b"NOT-FLAGS" };
-    let text: [&[u8]; 4] = [b"Unknown flags found in the ", of, b" filter: ", value];
-    Err(CmdError::err(text.concat()))
+    let of = match holds {
+        true => "provided".to_owned(),
+        false => format!("NOT-{}", name.to_ascii_uppercase()),
+    };
+    let text = format!("Unknown {name} found in the {of} filter: ");
+    Err(CmdError::err([text.as_bytes(), value].concat()))
 }
 
 fn database<'a>(runner: &NodeRunner<'_>, holds: bool, value: &[u8]) -> Result<Test<'a>, CmdError> {
@@ -232,6 +248,10 @@ impl Test<'_> {
             Test::Flags(letters) => {
                 let has = client.letters();
                 letters.iter().all(|letter| has.as_bytes().contains(letter))
+            }
+            Test::Capa(letters) => {
+                let has = client.capabilities().as_bytes();
+                letters.iter().all(|letter| has.contains(letter))
             }
             Test::Db(db) => client.db() == *db,
             Test::MaxAge(secs) => client.age(now) >= *secs,
