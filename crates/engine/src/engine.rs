@@ -252,6 +252,28 @@ impl Engine {
         self.all_from_scripts.store(on, Ordering::Relaxed);
     }
 
+    /// At most so many scan steps of one shard, which is locked for them; returns the next cursor, 0 at the end. What has
+    /// expired is shown like the rest.
+    pub fn scan_some(
+        &self,
+        index: usize,
+        db: DbIndex,
+        cursor: u64,
+        steps: usize,
+        f: &mut dyn FnMut(&[u8], EntryRef<'_>),
+    ) -> u64 {
+        self.with_cell(index, |cell| {
+            let mut cursor = cursor;
+            for _ in 0..steps {
+                cursor = cell.scan(db, cursor, i64::MIN, f);
+                if cursor == 0 {
+                    break;
+                }
+            }
+            cursor
+        })
+    }
+
     /// What `f` makes of one cell.
     pub(crate) fn with_cell<T>(&self, index: usize, f: impl FnOnce(&mut Cell) -> T) -> T {
         with_held(|held| match held {

@@ -1,5 +1,6 @@
 //! What Memcached's clients have asked and been answered, as `stats` tells it.
 
+use super::crawler::Crawler;
 use super::detail::Prefixes;
 use super::stats::OTHERS;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -68,6 +69,7 @@ pub(crate) struct Memcached {
     /// When all items go, in clock nanoseconds; [`i64::MAX`] = nobody has asked for it.
     pub(super) flush_at: AtomicI64,
     pub(super) prefixes: Prefixes,
+    pub(super) crawler: Crawler,
     lanes: Box<[Counts]>,
     /// What `stats reset` has taken off.
     baseline: Mutex<[u64; NAMES.len()]>,
@@ -81,6 +83,7 @@ impl Memcached {
             item_max,
             flush_at: AtomicI64::new(i64::MAX),
             prefixes: Prefixes::default(),
+            crawler: Crawler::default(),
             lanes: (0..threads).map(|_| Counts::default()).collect(),
             baseline: Mutex::new([0; NAMES.len()]),
             others: Mutex::default(),

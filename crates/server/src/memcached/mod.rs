@@ -6,6 +6,7 @@
 
 mod binary;
 mod counts;
+mod crawler;
 mod detail;
 mod dump;
 mod flush;
@@ -54,6 +55,8 @@ pub(crate) struct State {
     /// Whether the client speaks the binary protocol; its first byte tells.
     is_binary: Option<bool>,
     frames: binary_wire::Reader,
+    /// The dump that goes on.
+    dump: Option<crawler::Dump>,
     /// How the answer of the command that is run elsewhere is told.
     away: Told,
 }
@@ -295,6 +298,7 @@ impl RespDriver {
                 self.run_words(conn, state, &words)
             }
             Request::Stats(wanted) => self.tell(conn, *wanted),
+            Request::Crawler(wanted) => self.crawl(conn, state, *wanted),
             Request::Noop => self.say("MN", false),
             Request::Quit => Ran::Close,
         }

@@ -180,10 +180,11 @@ fn settings(driver: &mut RespDriver) {
     line(out, "flush_enabled", "yes");
     line(out, "dump_enabled", "yes");
     line(out, "idle_timeout", settings.timeout_secs());
+    let crawls = shared.memcached.crawler.is_enabled();
+    line(out, "lru_crawler", yes_or_no(crawls));
     // Those parts of memcached are not here.
     for absent in [
         "slab_reassign",
-        "lru_crawler",
         "lru_maintainer_thread",
         "lru_segmented",
         "temp_lru",

@@ -23,6 +23,7 @@ mod log;
 mod long;
 mod memcached;
 mod memcached_binary;
+mod memcached_crawler;
 mod memcached_peer;
 mod migrate;
 mod names;

@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::request::{Detail, Keys, Operation, Request, Retrieval, Stats, Style, Target};
+use super::request::{
+    Classes, Crawler, Detail, Keys, Operation, Request, Retrieval, Stats, Style, Target,
+};
 use super::{KEY_MAX, Mode, Options};
 use super::{meta, reply};
 use super::{parse_i32, parse_u32, parse_u64};
@@ -74,6 +76,7 @@ pub(super) fn judge(line: &[u8], item_max: usize) -> Line<'_> {
         b"version" => Line::Whole(Request::Version),
         b"verbosity" => verbosity(&words),
         b"cache_memlimit" => memory_limit(&words),
+        b"lru_crawler" => crawler(&words),
         b"quit" => Line::Whole(Request::Quit),
         b"shutdown" => refused("ERROR: shutdown not enabled"),
         // A browser, or who would have one send requests in his name.
@@ -173,9 +176,14 @@ fn store<'a>(words: &[&'a [u8]], mode: Mode, compares: bool, item_max: usize) ->
     Line::Data(target, len)
 }
 
-/// Whether an item has a size that is allowed, counted as memcached counts it: with what it keeps beside key and value.
+/// Whether an item has a size that is allowed.
 pub(super) fn fits(len: usize, key: &[u8], flags: u32, item_max: usize) -> bool {
-    len + key.len() + ITEM_BESIDE + if flags == 0 { 0 } else { 4 } <= item_max
+    item_bytes(key.len(), len, flags) <= item_max
+}
+
+/// Bytes of an item as memcached counts them: with what it keeps beside key and value.
+pub fn item_bytes(key: usize, value: usize, flags: u32) -> usize {
+    value + key + ITEM_BESIDE + if flags == 0 { 0 } else { 4 }
 }
 
 /// Bytes that memcached keeps beside key, value and flags: its header, the unique number and the ends of key and value.
@@ -295,6 +303,42 @@ fn dump<'a>(words: &[&'a [u8]]) -> Line<'a> {
         (Some(class), Some(limit)) => Line::Whole(Request::Stats(Stats::Dump { class, limit })),
         _ => refused(reply::BAD_FORMAT),
     }
+}
+
+/// Most microseconds that the crawler may sleep.
+const SLEEP_MAX: u32 = 1_000_000;
+
+/// `noreply` is not known here.
+fn crawler<'a>(words: &[&'a [u8]]) -> Line<'a> {
+    let wanted = match *words {
+        [_, b"enable"] => Crawler::Enable,
+        [_, b"disable"] => Crawler::Disable,
+        [_, what @ (b"sleep" | b"tocrawl"), number] => match parse_u32(number) {
+            None => return refused(reply::BAD_FORMAT),
+            Some(number) if what == b"sleep" && number > SLEEP_MAX => {
+                return refused("CLIENT_ERROR sleep must be one second or less");
+            }
+            Some(_) => Crawler::Pace,
+        },
+        [_, b"crawl", classes] => Crawler::Crawl(self::classes(classes)),
+        [_, b"metadump", classes] => Crawler::Metadump(self::classes(classes)),
+        [_, b"mgdump", classes] => Crawler::Mgdump(self::classes(classes)),
+        _ => return unknown(),
+    };
+    Line::Whole(Request::Crawler(wanted))
+}
+
+fn classes(word: &[u8]) -> Classes {
+    let mut bits = 0;
+    for class in word.split(|&b| b == b',').filter(|class| !class.is_empty()) {
+        match parse_u32(class) {
+            Some(class @ 1..CLASSES) => bits |= 1 << class,
+            _ if word == b"all" => return Classes::All,
+            _ if word == b"hash" => return Classes::Hash,
+            _ => return Classes::Bad,
+        }
+    }
+    Classes::Some { bits }
 }
 
 /// Least memory limit, in MiB.

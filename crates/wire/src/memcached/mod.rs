@@ -13,12 +13,14 @@ mod reply;
 mod request;
 
 pub use base64::{decode as decode_base64, encode as encode_base64};
+pub use line::item_bytes;
 pub use number::parse_u64;
 pub(crate) use number::{parse_i32, parse_u32};
 pub use reader::{Limits, Read, Reader};
 pub use reply::{BAD_CHUNK, BAD_FORMAT, Digits, TOO_LARGE, digits};
 pub use request::{
-    Detail, Flags, Keys, Mode, Operation, Options, Request, Retrieval, Stats, Style, Target,
+    Classes, Crawler, Detail, Flags, Keys, Mode, Operation, Options, Request, Retrieval, Stats,
+    Style, Target,
 };
 
 /// Longest key in bytes, as it is stored.

@@ -49,6 +49,8 @@ pub enum Request<'a> {
     },
     /// `stats`.
     Stats(Stats),
+    /// `lru_crawler`: items are walked through, or nothing is to be walked through.
+    Crawler(Crawler),
     /// `mn`: its answer shows that all before it are answered.
     Noop,
     /// `quit`.
@@ -81,6 +83,39 @@ pub enum Stats {
         /// At most so many; 0: as many as one answer holds.
         limit: u32,
     },
+}
+
+/// What is asked of the crawler, which walks through items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crawler {
+    /// `enable`.
+    Enable,
+    /// `disable`.
+    Disable,
+    /// `sleep` and `tocrawl`: `OK`, and no effect.
+    Pace,
+    /// `crawl`: items that have expired go.
+    Crawl(Classes),
+    /// `metadump`: a line about each item.
+    Metadump(Classes),
+    /// `mgdump`: a request for each item.
+    Mgdump(Classes),
+}
+
+/// The slab classes whose items are walked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Classes {
+    /// `all`.
+    All,
+    /// `hash`: all, in the order of the hash table.
+    Hash,
+    /// Some, by number.
+    Some {
+        /// One bit for each.
+        bits: u64,
+    },
+    /// None of them is a class.
+    Bad,
 }
 
 /// What is to be done about the statistics of prefixes.
