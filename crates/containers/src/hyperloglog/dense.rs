@@ -8,15 +8,17 @@ const MAX: u16 = (1 << BITS) - 1;
 /// Bytes of all registers.
 pub(super) const LEN: usize = REGISTERS * BITS / 8;
 
-/// Calls `f` with each register in order. `registers` must have [`LEN`] bytes.
-pub(super) fn each(registers: &[u8], mut f: impl FnMut(u8)) {
+/// All registers in order, four at a time. `registers` must have [`LEN`] bytes.
+pub(super) fn fours(registers: &[u8]) -> impl Iterator<Item = [u8; 4]> {
     let (triples, _) = registers.as_chunks::<3>();
-    for &[a, b, c] in triples {
-        f(a & 63);
-        f((a >> 6 | b << 2) & 63);
-        f((b >> 4 | c << 4) & 63);
-        f(c >> 2);
-    }
+    triples.iter().map(|&[a, b, c]| {
+        [
+            a & 63,
+            (a >> 6 | b << 2) & 63,
+            (b >> 4 | c << 4) & 63,
+            c >> 2,
+        ]
+    })
 }
 
 /// Sets a register.

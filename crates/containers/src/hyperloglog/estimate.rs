@@ -8,6 +8,18 @@ pub(super) const RANKS: usize = 64;
 /// 1 / (2 ln 2).
 const ALPHA_INF: f64 = 0.721_347_520_444_481_7;
 
+/// How many registers hold each value, of registers in fours. Most of them are alike, so each of the four is counted by
+/// itself: one count would wait for the one before it.
+pub(super) fn histogram(fours: impl Iterator<Item = [u8; 4]>) -> [u32; RANKS] {
+    let mut counts = [[0u32; RANKS]; 4];
+    for four in fours {
+        for (counts, value) in counts.iter_mut().zip(four) {
+            counts[usize::from(value) % RANKS] += 1;
+        }
+    }
+    std::array::from_fn(|value| counts.iter().map(|counts| counts[value]).sum())
+}
+
 /// The estimated number of distinct elements. `histogram[v]` registers hold `v`.
 pub(super) fn cardinality(histogram: &[u32; RANKS]) -> u64 {
     let top = RANK_BITS as usize;

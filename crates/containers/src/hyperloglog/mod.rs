@@ -131,16 +131,16 @@ pub fn forget_count(bytes: &mut [u8]) {
 /// # Errors
 /// [`Corrupted`]: the runs of a sparse sketch do not add up.
 pub fn count(bytes: &[u8]) -> Result<u64, Corrupted> {
-    let mut histogram = [0u32; estimate::RANKS];
     if is_dense(bytes) {
-        dense::each(&bytes[HEADER..], |value| histogram[usize::from(value)] += 1);
-    } else {
-        histogram[0] = REGISTERS as u32;
-        sparse::each_run(&bytes[HEADER..], |_, len, value| {
-            histogram[usize::from(value)] += len as u32;
-            histogram[0] -= len as u32;
-        })?;
+        let histogram = estimate::histogram(dense::fours(&bytes[HEADER..]));
+        return Ok(estimate::cardinality(&histogram));
     }
+    let mut histogram = [0u32; estimate::RANKS];
+    histogram[0] = REGISTERS as u32;
+    sparse::each_run(&bytes[HEADER..], |_, len, value| {
+        histogram[usize::from(value)] += len as u32;
+        histogram[0] -= len as u32;
+    })?;
     Ok(estimate::cardinality(&histogram))
 }
 
@@ -173,11 +173,10 @@ impl Registers {
     pub fn merge(&mut self, bytes: &[u8]) -> Result<(), Corrupted> {
         let mine = &mut self.0;
         if is_dense(bytes) {
-            let mut index = 0;
-            dense::each(&bytes[HEADER..], |value| {
-                mine[index] = mine[index].max(value);
-                index += 1;
-            });
+            let (mine, _) = mine.as_chunks_mut::<4>();
+            for (mine, theirs) in mine.iter_mut().zip(dense::fours(&bytes[HEADER..])) {
+                *mine = std::array::from_fn(|at| mine[at].max(theirs[at]));
+            }
             return Ok(());
         }
         sparse::each_run(&bytes[HEADER..], |start, len, value| {
@@ -189,11 +188,8 @@ impl Registers {
 
     /// The estimated number of distinct elements.
     pub fn count(&self) -> u64 {
-        let mut histogram = [0u32; estimate::RANKS];
-        for &value in self.as_slice() {
-            histogram[usize::from(value)] += 1;
-        }
-        estimate::cardinality(&histogram)
+        let (fours, _) = self.0.as_chunks::<4>();
+        estimate::cardinality(&estimate::histogram(fours.iter().copied()))
     }
 
     /// Raises the registers of `sketch` to these; a sparse one that would grow beyond `sparse_max` bytes becomes dense.

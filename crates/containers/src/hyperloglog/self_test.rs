@@ -26,14 +26,8 @@ fn registers(random: &mut impl FnMut() -> u64) -> Result<(), String> {
         for (index, &value) in values.iter().enumerate() {
             dense::set(&mut bytes, index, value);
         }
-        let mut index = 0;
-        let mut wrong = None;
-        dense::each(&bytes, |value| {
-            if value != values[index] && wrong.is_none() {
-                wrong = Some((index, value));
-            }
-            index += 1;
-        });
+        let mut read = dense::fours(&bytes).flatten().enumerate();
+        let wrong = read.find(|&(index, value)| value != values[index]);
         if let Some((index, value)) = wrong {
             let expected = values[index];
             return Err(format!(
