@@ -21,11 +21,21 @@ fn stream<H: Cells + ?Sized, T>(
     found.flatten()
 }
 
-/// The options of XADD and XTRIM, made exact: an approximate trim stands for what it has left. Returns them and the place
-/// behind them; `None` when they change more than the stream.
-fn trimming<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H) -> Option<(Vec<Vec<u8>>, usize)> {
+/// The options of XADD or XTRIM.
+struct Trimming<'a> {
+    /// Made exact: an approximate trim stands for what it has left. Those of producers are not among them.
+    words: Vec<Vec<u8>>,
+    /// The place behind the options.
+    end: usize,
+    /// The producer, and the ID that it has given its message; none where that is made of the message.
+    producer: Option<(&'a [u8], Option<&'a [u8]>)>,
+}
+
+/// The options of XADD and XTRIM; `None` when they change more than the stream.
+fn trimming<'a, H: Cells + ?Sized>(done: &Done<'a>, held: &mut H) -> Option<Trimming<'a>> {
     let args = done.call.args;
     let mut words: Vec<Vec<u8>> = Vec::new();
+    let mut producer = None;
     let mut at = 2;
     while let Some(word) = args.get(at) {
         let next = args.get(at + 1).copied().unwrap_or_default();
@@ -35,8 +45,10 @@ fn trimming<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H) -> Option<(Vec<Vec
         } else if is_one_of(word, &[b"KEEPREF"]) {
             at += 1;
         } else if is_one_of(word, &[b"IDMPAUTO"]) {
+            producer = Some((next, None));
             at += 2;
         } else if is_one_of(word, &[b"IDMP"]) {
+            producer = Some((next, args.get(at + 2).copied()));
             at += 3;
         } else if is_one_of(word, &[b"DELREF", b"ACKED"]) {
             return None;
@@ -58,7 +70,11 @@ fn trimming<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H) -> Option<(Vec<Vec
             break;
         }
     }
-    Some((words, at))
+    Some(Trimming {
+        words,
+        end: at,
+        producer,
+    })
 }
 
 fn what_is_left<H: Cells + ?Sized>(
@@ -76,65 +92,49 @@ fn what_is_left<H: Cells + ?Sized>(
     })
 }
 
-/// The producer that XADD names, and the ID it has given its message. `at`: the place of the entry's ID.
-fn own_id<'a>(args: &[&'a [u8]], at: usize) -> Option<(&'a [u8], Vec<u8>)> {
-    let mut words = 2;
-    // As in [`trimming`]: a producer may be called as an option is.
-    while words < at {
-        let word = args[words];
-        words += if is_one_of(word, &[b"IDMPAUTO"]) {
-            let fields = args.get(at + 1..).unwrap_or_default();
-            return Some((args[words + 1], id_of_message(fields).to_vec()));
-        } else if is_one_of(word, &[b"IDMP"]) {
-            return Some((args[words + 1], args[words + 2].to_vec()));
-        } else if is_one_of(word, &[b"MAXLEN", b"MINID"]) {
-            let marked = args[words + 1] == b"~" || args[words + 1] == b"=";
-            2 + usize::from(marked)
-        } else if is_one_of(word, &[b"LIMIT"]) {
-            2
-        } else {
-            1
-        };
-    }
-    None
-}
-
 /// XADD with the ID that was given, and without the one of its producer, which follows: servers that do not know such have the
 /// entry all the same.
 pub(super) fn record_xadd<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H) {
     let args = done.call.args;
-    let Some((options, at)) = trimming(done, held) else {
+    let Some(options) = trimming(done, held) else {
         return done.record_state(held);
     };
-    let own_id = own_id(args, at);
+    let fields = args.get(options.end + 1..).unwrap_or_default();
     let last = stream(done, held, args[1], |stream| {
         let log = stream.log();
         (log.last_id(), log.get(log.last_id()).is_some())
     });
     let (id, is_there) = last.unwrap_or((StreamId::MIN, false));
     // An ID cannot be recorded for an entry that was trimmed at once.
-    if own_id.is_some() && !is_there {
+    if options.producer.is_some() && !is_there {
         return done.record_state(held);
     }
     let id = id.to_string();
     let mut words: Vec<&[u8]> = vec![b"XADD", args[1]];
-    words.extend(options.iter().map(Vec::as_slice));
+    words.extend(options.words.iter().map(Vec::as_slice));
     words.push(id.as_bytes());
-    words.extend(args.get(at + 1..).unwrap_or_default());
+    words.extend(fields);
     done.add(&words);
-    if let Some((producer, own_id)) = own_id {
-        let key = args[1];
-        done.add(&[b"XIDMPRECORD", key, producer, &own_id, id.as_bytes()]);
+    if let Some((producer, own_id)) = options.producer {
+        let made;
+        let own_id = match own_id {
+            Some(own_id) => own_id,
+            None => {
+                made = id_of_message(fields);
+                &made
+            }
+        };
+        done.add(&[b"XIDMPRECORD", args[1], producer, own_id, id.as_bytes()]);
     }
 }
 
 /// XTRIM to what is left.
 pub(super) fn record_xtrim<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H) {
-    let Some((options, _)) = trimming(done, held) else {
+    let Some(options) = trimming(done, held) else {
         return done.record_state(held);
     };
     let mut words: Vec<&[u8]> = vec![b"XTRIM", done.call.args[1]];
-    words.extend(options.iter().map(Vec::as_slice));
+    words.extend(options.words.iter().map(Vec::as_slice));
     done.add(&words);
 }
 
