@@ -207,6 +207,19 @@ impl Server {
         }
     }
 
+    /// The lines in which redis-server says on its standard output that it is ready; tools that start one wait for them.
+    pub fn announcement(&self) -> String {
+        let mut text = String::new();
+        for (address, _) in self.shared.listeners.addresses() {
+            if let PeerAddress::Unix(path) = address {
+                let at = format!("The server is now ready to accept connections at {path}");
+                self.shared.log.append_notice(&at, &mut text);
+            }
+        }
+        self.shared.log.append_notice(self.status(), &mut text);
+        text
+    }
+
     /// Ends the server: no new connections, what has arrived is answered, replies are sent as far as the clients take
     /// them within a bounded time. Then the snapshot is written, if SHUTDOWN SAVE asked for it, or there are save points.
     pub fn shutdown(self) -> io::Result<()> {

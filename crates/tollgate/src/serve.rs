@@ -518,7 +518,7 @@ fn describe(server: &Server) -> Vec<String> {
     vec![format!("redis {} ({threads} {noun})", addresses.join(" "))]
 }
 
-/// The line that says what listens where; then what redis-server says when it is ready, which tools that start one wait for.
+/// The line that says what listens where; then what redis-server says when it is ready.
 fn announce(ready: &[String], server: Option<&Server>) {
     let mut text = format!(
         "tollgate {} ready: {}\n",
@@ -526,13 +526,7 @@ fn announce(ready: &[String], server: Option<&Server>) {
         ready.join(", ")
     );
     if let Some(server) = server {
-        for address in server.addresses() {
-            if let PeerAddress::Unix(path) = address {
-                text += &format!("The server is now ready to accept connections at {path}\n");
-            }
-        }
-        text += server.status();
-        text.push('\n');
+        text += &server.announcement();
     }
     let mut out = std::io::stdout();
     // Whoever started the server may have closed its output; the server runs on.

@@ -97,10 +97,16 @@ pub(super) struct Entry {
 pub(super) fn write(entry: &Entry, pid: u32, form: LogForm, out: &mut String) {
     let seconds = entry.at.div_euclid(1_000_000_000);
     match form {
-        LogForm::Redis => render(entry, pid, LocalTime::at(seconds), out),
+        LogForm::Redis => write_as_redis(entry, pid, out),
         LogForm::Text => text(entry, &timestamp(seconds), out),
         LogForm::Json => json(entry, &timestamp(seconds), out),
     }
+}
+
+/// A line of Redis' form, and its end.
+pub(super) fn write_as_redis(entry: &Entry, pid: u32, out: &mut String) {
+    let seconds = entry.at.div_euclid(1_000_000_000);
+    render(entry, pid, LocalTime::at(seconds), out);
 }
 
 /// A time in Greenwich by RFC 3339, to the second and without the zone.

@@ -248,14 +248,24 @@ impl Log {
         }
     }
 
+    /// Appends a notice of this moment to `out` as a line of Redis' form, whatever the form and the threshold of the log.
+    pub(crate) fn append_notice(&self, text: &str, out: &mut String) {
+        let entry = self.entry(Level::Notice, text);
+        line::write_as_redis(&entry, std::process::id(), out);
+    }
+
     #[cold]
     fn put(&self, level: Level, text: &str) {
-        self.lines.put(Entry {
+        self.lines.put(self.entry(level, text));
+    }
+
+    fn entry(&self, level: Level, text: &str) -> Entry {
+        Entry {
             level,
             at: Clock::now(),
             replica: self.replica.load(Ordering::Relaxed),
             text: line::one_line(text, LINE_MAX),
-        });
+        }
     }
 
     /// Waits until all lines so far are written, two seconds at most: a disk that hangs must not keep a program from ending.

@@ -116,7 +116,8 @@ fn one_line_says_what_listens_where_and_sigterm_ends_it_with_success() {
     assert_eq!(wait(child), Some(0));
 }
 
-/// Tools that start a redis-server read its standard output until it says so.
+/// Tools that start a redis-server read its standard output until it says so. Some look for the sign of the level, too, as
+/// redigo's tests do for ` * Ready to accept connections`.
 #[test]
 fn standard_output_says_in_words_of_redis_that_the_server_is_ready() {
     let socket = temp_root().join(format!("tollgate-{}.sock", std::process::id()));
@@ -132,11 +133,14 @@ fn standard_output_says_in_words_of_redis_that_the_server_is_ready() {
     let out = BufReader::new(child.stdout.take().unwrap());
     let mut lines = out.lines().map(Result::unwrap).skip(1);
     let at = format!(
-        "The server is now ready to accept connections at {}",
+        " * The server is now ready to accept connections at {}",
         socket.display()
     );
-    assert_eq!(lines.next(), Some(at));
-    assert_eq!(lines.next().as_deref(), Some("Ready to accept connections"));
+    let start = format!("{}:M ", child.id());
+    for end in [&at, " * Ready to accept connections"] {
+        let line = lines.next().unwrap();
+        assert!(line.starts_with(&start) && line.ends_with(end), "{line}");
+    }
     terminate(&child);
     assert_eq!(lines.next(), None);
     assert_eq!(wait(child), Some(0));
