@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::read::{StoredRun, read_runs};
 use super::same_machine;
 use crate::record::recovery::{RecoveryRecord, RecoveryVerdict};
-use crate::record::{Cell, Manifest, RunRecord, TargetRecord, unequal};
+use crate::record::{Cell, Grade, Manifest, RunRecord, TargetRecord, unequal};
 use crate::search::ladder::cpu_points;
 use crate::search::zones;
 
@@ -73,7 +73,7 @@ pub(crate) fn heed(record: &mut RunRecord, stored: &[StoredRun]) {
 }
 
 /// The recovery in `run` of what `cell` measured: the same program in the same version and setup, asked the same for the
-/// same keys over as many connections.
+/// same keys over as many connections. One that is invalid by its own rules says nothing about others.
 fn recovery_of<'a>(
     run: &'a RunRecord,
     cell: &Cell,
@@ -97,7 +97,11 @@ fn recovery_of<'a>(
             && other.load.pipeline_depth == cell.load.pipeline_depth
     };
     let found = run.cells.iter().filter(same_cell);
-    found.filter_map(|other| other.recovery.as_ref()).next()
+    let mut recoveries = found.filter_map(|other| other.recovery.as_ref());
+    recoveries.find(|recovery| {
+        let hardest = recovery.hardest().map(|at| &recovery.variants[at]);
+        hardest.is_none_or(|variant| variant.validity.grade != Grade::Invalid)
+    })
 }
 
 fn bound(cell: &mut Cell, target: &TargetRecord, recovery: &RecoveryRecord, source: &str) {
@@ -135,7 +139,7 @@ mod tests {
     use super::*;
     use crate::record::capacity::{CapacityRecord, GoalResult, ZoneBound};
     use crate::record::recovery::{Healing, HealingTry, RecoveryVariant};
-    use crate::record::{Grade, SearchGoal, Setting};
+    use crate::record::{SearchGoal, Setting};
 
     const SUSTAINED: f64 = 1_000.0;
 
@@ -259,7 +263,11 @@ mod tests {
     fn a_recovery_of_something_else_says_nothing() {
         let never = || recovered(RecoveryVerdict::Metastable, None, &[]);
         type Change = fn(&mut RunRecord);
-        let changes: [Change; 5] = [
+        let changes: [Change; 6] = [
+            |run| {
+                let recovery = run.cells[0].recovery.as_mut().unwrap();
+                recovery.variants[0].validity.lower(Grade::Invalid, "late");
+            },
             |run| run.targets[0].server_version = "8".into(),
             |run| run.manifest.machine.cpu_model = "another".into(),
             |run| run.cells[0].scenario.distribution = "hot:0.9:1".into(),
