@@ -171,12 +171,14 @@ fn pfcount(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         return Ok(Reply::Int(count.cast_signed()));
     }
     let count = sketch::count(bytes)?;
-    // What is counted does not change by remembering the count, so nobody is told.
+    // What is counted does not change by remembering the count: only replicas and the append-only file are told, where the
+    // bytes are to be the same.
     if let Some(mut entry) = cx.write(key)
         && let Some(mut string) = entry.unlogged().str_mut()
     {
         sketch::cache_count(string.as_mut_slice(), count);
     }
+    cx.effects.count(1);
     Ok(Reply::Int(count.cast_signed()))
 }
 
