@@ -18,7 +18,7 @@ use tollgate_net::process::{self, CpuTime};
 use crate::{Engine, Session};
 
 pub use command_log::{CommandLog, LoggedCommand};
-use hotkeys::HotKeys;
+use hotkeys::HotKeySession;
 pub use hotkeys::{HotKeyOptions, HotKeyReport, Spent};
 
 /// Below this threshold, in nanoseconds, short commands are timed as well.
@@ -88,8 +88,10 @@ pub struct Observer {
     /// Short commands are timed too.
     times_all: AtomicBool,
     latency: Mutex<BTreeMap<&'static str, LatencySeries>>,
+    /// Held to decide what is asked of commands: the last to decide has seen all that was set before.
+    judging: Mutex<()>,
     /// With the processor time of this process at the start of the session.
-    hot_keys: HotKeys<CpuTime>,
+    hot_keys: HotKeySession<CpuTime>,
 }
 
 impl Observer {
@@ -105,7 +107,8 @@ impl Observer {
             latency_after: AtomicI64::new(i64::MAX),
             times_all: AtomicBool::new(false),
             latency: Mutex::default(),
-            hot_keys: HotKeys::default(),
+            judging: Mutex::default(),
+            hot_keys: HotKeySession::default(),
         }
     }
 
@@ -140,6 +143,7 @@ impl Observer {
 
     /// Decides what is asked of every command.
     fn judge(&self) {
+        let _alone = self.judging.lock().unwrap_or_else(PoisonError::into_inner);
         let tracks = self.hot_keys.is_active();
         self.times_all
             .store(tracks || self.threshold() < SHORT, Ordering::Relaxed);

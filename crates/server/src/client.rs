@@ -628,8 +628,8 @@ impl Client {
         line.extend_from_slice(&texts.name);
         // Only where there are some, so that the lines of others are as Redis has them.
         let capa = match self.capabilities() {
-            "" => "",
-            _ => " capa=r",
+            "" => String::new(),
+            letters => format!(" capa={letters}"),
         };
         let messages = self.outbox.bytes();
         let output = self.output.load(Ordering::Relaxed);

@@ -243,21 +243,21 @@ impl<F: Clone> Tracking<F> {
 
 /// The session, if there is one. `F` is what the caller wants to know again of its beginning.
 #[derive(Debug)]
-pub(super) struct HotKeys<F> {
+pub(super) struct HotKeySession<F> {
     is_active: AtomicBool,
     tracking: RwLock<Option<Tracking<F>>>,
 }
 
-impl<F> Default for HotKeys<F> {
-    fn default() -> HotKeys<F> {
-        HotKeys {
+impl<F> Default for HotKeySession<F> {
+    fn default() -> HotKeySession<F> {
+        HotKeySession {
             is_active: AtomicBool::new(false),
             tracking: RwLock::new(None),
         }
     }
 }
 
-impl<F> HotKeys<F> {
+impl<F> HotKeySession<F> {
     /// Whether commands are tracked, or were until the session's time was over.
     #[inline]
     pub(super) fn is_active(&self) -> bool {
@@ -338,7 +338,7 @@ impl<F> HotKeys<F> {
     }
 }
 
-impl<F: Clone> HotKeys<F> {
+impl<F: Clone> HotKeySession<F> {
     /// What the session has found so far, if there is one.
     pub(super) fn report(&self, now: Timestamp) -> Option<HotKeyReport<F>> {
         let tracking = self.write(now);
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn keys_have_equal_shares_and_the_most_come_first() {
-        let (hot, seed) = (HotKeys::default(), Seed::new(1));
+        let (hot, seed) = (HotKeySession::default(), Seed::new(1));
         assert!(hot.start(options(), 7u8, AT));
         assert!(!hot.start(options(), 8, AT));
         assert!(hot.add(&[seed.key(b"a"), seed.key(b"b")], SPENT, AT));
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_session_ends_when_its_time_is_over() {
-        let (hot, seed) = (HotKeys::default(), Seed::new(1));
+        let (hot, seed) = (HotKeySession::default(), Seed::new(1));
         let options = HotKeyOptions {
             duration_ms: Some(500),
             ..options()
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn other_slots_and_keys_outside_of_the_sample_are_counted_and_not_shown() {
-        let (hot, seed) = (HotKeys::default(), Seed::new(1));
+        let (hot, seed) = (HotKeySession::default(), Seed::new(1));
         let options = HotKeyOptions {
             slots: Some(vec![slot_of(b"in")]),
             sample: 4,
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_long_keys_takes_no_more_memory_and_hides_nothing() {
-        let (hot, seed) = (HotKeys::default(), Seed::new(1));
+        let (hot, seed) = (HotKeySession::default(), Seed::new(1));
         assert!(hot.start(options(), (), AT));
         let mut long = vec![b'x'; 2 * SHOWN_MAX];
         for number in 0..4_000u32 {
